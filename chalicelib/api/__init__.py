@@ -1,0 +1,1 @@
+"""HTTP at the edge: one file a resource."""

@@ -1,0 +1,1 @@
+"""Campgrounds: imported from the RIDB export, searched, and looked up on demand."""

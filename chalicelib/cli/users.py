@@ -1,0 +1,95 @@
+"""`users …`: people."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from chalicelib.cli.output import emit, json_option, table, utc, wired
+
+if TYPE_CHECKING:
+    from chalicelib.accounts.users import User
+    from chalicelib.deps import Deps
+
+
+@click.group()
+def users() -> None:
+    """People: add, list, suspend, restore, invite."""
+
+
+@users.command()
+@click.option("--email", required=True, help="The person's address.")
+@click.option("--admin", is_flag=True, help="May administer this instance.")
+@json_option
+def add(email: str, *, admin: bool) -> None:
+    """Add a person, who counts as invited."""
+    from chalicelib.accounts.users import add
+
+    with wired() as deps:
+        user = add(deps, email, is_admin=admin)
+    emit({"id": str(user.id), "email": user.email}, f"added {user.email} as user {user.id}")
+
+
+@users.command("list")
+@json_option
+def list_() -> None:
+    """List everybody."""
+    with wired() as deps:
+        found = list(_everybody(deps))
+    emit(
+        [user.to_json() for user in found],
+        table(
+            ("id", "email", "may", "invited", "added"),
+            ((str(user.id), user.email, _may(user), utc(user.invited_at), utc(user.created_at)) for user in found),
+            none="There is nobody yet: `users add --email …`.",
+        ),
+    )
+
+
+@users.command()
+@click.argument("email")
+@json_option
+def suspend(email: str) -> None:
+    """Stop checking and telling for a person, until restored."""
+    from chalicelib.accounts.users import find, suspend
+
+    with wired() as deps:
+        user = suspend(deps, find(deps, email).id)
+    emit(user.to_json(), f"suspended {user.email}")
+
+
+@users.command()
+@click.argument("email")
+@json_option
+def restore(email: str) -> None:
+    """Let a suspended person's scans go on."""
+    from chalicelib.accounts.users import find, restore
+
+    with wired() as deps:
+        user = restore(deps, find(deps, email).id)
+    emit(user.to_json(), f"restored {user.email}")
+
+
+@users.command()
+@click.argument("email")
+@json_option
+def invite(email: str) -> None:
+    """Invite a person, which matters where SITEBELL_INVITE_ONLY is on."""
+    from chalicelib.accounts.users import find, invite
+
+    with wired() as deps:
+        user = invite(deps, find(deps, email).id)
+    emit(user.to_json(), f"{user.email} is invited since {utc(user.invited_at)}")
+
+
+def _everybody(deps: "Deps") -> Iterator["User"]:
+    from chalicelib.accounts.users import page
+
+    after = ""
+    while found := page(deps, after=after):
+        yield from found
+        after = found[-1].email
+
+
+def _may(user: "User") -> str:
+    return ("administer" if user.is_admin else "scan") if user.scanning_enabled else "suspended"

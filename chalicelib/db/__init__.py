@@ -1,0 +1,1 @@
+"""Storage: every table, the two dialects, and the one way to open a transaction."""

@@ -1,0 +1,46 @@
+"""Encryption at rest for what people trust us with: channels' recipients."""
+
+from collections.abc import Sequence
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+
+
+class Unreadable(Exception):
+    """None of the keys opens this. The message holds nothing of what was stored."""
+
+
+class Vault:
+    """Encrypts with the newest key and opens with any. Takes Fernet keys, newest first.
+
+    Raises ValueError, without the key, for one that is none.
+    """
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        try:
+            self._fernet = MultiFernet([Fernet(key) for key in keys])
+        except ValueError:
+            sentence = "SITEBELL_SECRET_KEYS: a key is not 32 url-safe base64 bytes; make one with `keys new`"
+            raise ValueError(sentence) from None
+
+    def encrypt(self, text: str) -> str:
+        """Plain text in, a token for the database out."""
+        return self._fernet.encrypt(text.encode()).decode()
+
+    def decrypt(self, token: str) -> str:
+        """The way back. Raises Unreadable."""
+        try:
+            return self._fernet.decrypt(token.encode()).decode()
+        except InvalidToken:
+            raise Unreadable from None
+
+    def rotate(self, token: str) -> str:
+        """The same content under the newest key. Raises Unreadable."""
+        try:
+            return self._fernet.rotate(token.encode()).decode()
+        except InvalidToken:
+            raise Unreadable from None
+
+
+def new_key() -> str:
+    """A fresh key, for SITEBELL_SECRET_KEYS."""
+    return Fernet.generate_key().decode()

@@ -1,0 +1,1 @@
+"""Detection: what is due, at what pace, what was found, and what is to be told."""

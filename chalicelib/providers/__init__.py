@@ -1,0 +1,1 @@
+"""Booking sites: one contract, one registry, one file a family."""

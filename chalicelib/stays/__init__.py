@@ -1,0 +1,1 @@
+"""Pure thought about stays: nights and runs, filters, openings. Standard library only."""

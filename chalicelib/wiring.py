@@ -1,0 +1,189 @@
+"""Wiring: settings become a database, HTTP clients and adapters. The one place that names concrete classes."""
+
+import logging
+import ssl
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from chalicelib.db.engine import Database, NotAtHead
+from chalicelib.db.keyfile import read_or_make
+from chalicelib.db.vault import Vault
+from chalicelib.deps import Deps
+from chalicelib.history import Clock, RunResult, RuntimeState, utc_now
+from chalicelib.settings import Settings, SettingsError, settings
+
+if TYPE_CHECKING:
+    import httpx
+
+log = logging.getLogger(__name__)
+
+VERSION = "0.1.0"
+KEY_FILE = Path(".data/secret_keys")
+
+Adapter = TypeVar("Adapter")
+
+
+@contextmanager
+def wired(
+    *, runtime: RuntimeState | None = None, clock: Clock = utc_now, wake: Callable[[], None] | None = None
+) -> Generator[Deps]:
+    """What the use cases need, for one run: connections and HTTP clients live no longer than the block.
+
+    Raises SettingsError, and NotAtHead for a database of another version.
+    """
+    chosen = settings()
+    with ExitStack() as stack:
+        database = Database(chosen.database_url.get_secret_value())
+        stack.callback(database.close)
+        database.check_head()
+        yield Deps(
+            settings=chosen,
+            database=database,
+            vault=Vault(secret_keys(make=True)),
+            providers=_Lazy({"recreation_gov": lambda: _recreation_gov(chosen, stack, clock)}),
+            channels=_Lazy({"pushover": lambda: _pushover(chosen, stack)}),
+            clock=clock,
+            runtime=runtime or RuntimeState(),
+            wake=wake,
+        )
+
+
+def run(job: str, deps: Deps, seconds: float) -> RunResult:
+    """Run a scheduled function by its name, within so many seconds.
+
+    A fault of the storage is told by the outcome `error`. Raises KeyError for another name.
+    """
+    from chalicelib.detection import detect
+    from chalicelib.outbox import drain, prune
+
+    work = {"detect": detect.run, "drain": drain.run, "prune": prune.run}[job]
+    deps.runtime.run_started(job)
+    healthy = False
+    run_id, started = uuid4(), deps.clock()
+    try:
+        result = work(deps, started + timedelta(seconds=seconds))
+        healthy = result.outcome != "error"
+    except SQLAlchemyError:
+        log.exception("the storage failed; %s stops", job)
+        return RunResult(job, run_id, started, deps.clock(), "error", {})
+    else:
+        return result
+    finally:
+        deps.runtime.run_finished(job, at=deps.clock(), healthy=healthy)
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether this instance can do its work: `problem` is None, or a sentence."""
+
+    problem: str | None
+    due: int = 0
+    oldest: timedelta | None = None
+    last_discovery: datetime | None = None
+    running: tuple[str, ...] = ()
+
+
+def readiness() -> Readiness:
+    """Look at the database, and at the scheduled functions of this process, if it runs any."""
+    from chalicelib.detection.due import last_discovery
+    from chalicelib.outbox.backlog import backlog
+
+    runtime = process_runtime()
+    try:
+        with wired(runtime=runtime) as deps:
+            waiting = backlog(deps.database, deps.clock())
+            discovered = last_discovery(deps.database)
+    except (SettingsError, NotAtHead) as error:
+        return Readiness(str(error))
+    except SQLAlchemyError:
+        return Readiness("the database does not answer")
+    broken = ", ".join(runtime.unhealthy())
+    problem = f"the last run of {broken} failed" if broken else None
+    return Readiness(problem, waiting.due, waiting.oldest, discovered, tuple(runtime.running()))
+
+
+@lru_cache(maxsize=1)
+def process_runtime() -> RuntimeState:
+    """The runtime state of a long-lived process. Invocations in a cloud make their own."""
+    return RuntimeState()
+
+
+def secret_keys(*, make: bool) -> list[str]:
+    """The keys of this instance, newest first; `make` has a local one write its key file where there is none.
+
+    Raises SettingsError.
+    """
+    chosen = settings().secret_keys
+    return [key.get_secret_value() for key in chosen] if chosen else read_or_make(KEY_FILE, make=make)
+
+
+class _Lazy(Mapping[str, Adapter]):
+    """Adapters by name, each built when it is first asked for: most commands need none."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], Adapter]]) -> None:
+        self._makers = makers
+        self._made: dict[str, Adapter] = {}
+
+    def __getitem__(self, name: str) -> Adapter:
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._makers
+
+
+def _recreation_gov(chosen: Settings, stack: ExitStack, clock: Clock) -> Any:
+    from chalicelib.providers.recreation_gov import RecreationGov, RecreationGovConfig
+
+    config = RecreationGovConfig(
+        base_url=chosen.recreation_gov_url, user_agent=user_agent(chosen), deadline_seconds=chosen.fetch_deadline
+    )
+    return RecreationGov(client(stack, chosen.recreation_gov_url), config, clock)
+
+
+def _pushover(chosen: Settings, stack: ExitStack) -> Any:
+    from chalicelib.channels.pushover import Pushover, PushoverConfig
+
+    config = PushoverConfig(
+        base_url=chosen.pushover_url,
+        app_token=chosen.pushover_app_token,
+        timeout_seconds=min(20, chosen.attempt_deadline),
+    )
+    return Pushover(client(stack, chosen.pushover_url), config)
+
+
+def user_agent(chosen: Settings) -> str:
+    """How booking sites are told who asks."""
+    return f"Sitebell/{VERSION} (campsite alerts; {chosen.contact})"
+
+
+def client(stack: ExitStack, origin: str) -> "httpx.Client":
+    """An HTTP client for one origin, closed with the stack. It trusts no proxy variables and keeps few connections."""
+    import httpx
+
+    verify = _tls() if origin.startswith("https:") else False
+    limits = httpx.Limits(max_connections=8, max_keepalive_connections=8)
+    return stack.enter_context(httpx.Client(verify=verify, trust_env=False, limits=limits))
+
+
+@lru_cache(maxsize=1)
+def _tls() -> ssl.SSLContext:
+    """One context for all clients: building it costs a tenth of a second."""
+    import httpx
+
+    return httpx.create_ssl_context(trust_env=False)

@@ -1,0 +1,1 @@
+"""Claims about Sitebell, each with its proof."""
