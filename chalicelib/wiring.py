@@ -4,20 +4,23 @@ import logging
 import ssl
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
+from pydantic import SecretStr
 from sqlalchemy.exc import SQLAlchemyError
 
+from chalicelib.channels.contract import Channel
 from chalicelib.db.engine import Database, NotAtHead
 from chalicelib.db.keyfile import read_or_make
 from chalicelib.db.vault import Vault
 from chalicelib.deps import Deps
 from chalicelib.history import Clock, RunResult, RuntimeState, utc_now
+from chalicelib.providers.contract import Provider
 from chalicelib.settings import Settings, SettingsError, settings
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ log = logging.getLogger(__name__)
 
 VERSION = "0.1.0"
 KEY_FILE = Path(".data/secret_keys")
+LONGEST_SEND = 20.0  # seconds for each phase of a send; the whole attempt has its own deadline
 
 Adapter = TypeVar("Adapter")
 
@@ -48,8 +52,8 @@ def wired(
             settings=chosen,
             database=database,
             vault=Vault(secret_keys(make=True)),
-            providers=_Lazy({"recreation_gov": lambda: _recreation_gov(chosen, stack, clock)}),
-            channels=_Lazy({"pushover": lambda: _pushover(chosen, stack)}),
+            providers=providers(chosen, stack, clock),
+            channels=channels(chosen, stack),
             clock=clock,
             runtime=runtime or RuntimeState(),
             wake=wake,
@@ -147,24 +151,55 @@ class _Lazy(Mapping[str, Adapter]):
         return name in self._makers
 
 
-def _recreation_gov(chosen: Settings, stack: ExitStack, clock: Clock) -> Any:
-    from chalicelib.providers.recreation_gov import RecreationGov, RecreationGovConfig
+def providers(chosen: Settings, stack: ExitStack, clock: Clock) -> Mapping[str, Provider]:
+    """The registry of booking sites: one entry an adapter."""
 
-    config = RecreationGovConfig(
-        base_url=chosen.recreation_gov_url, user_agent=user_agent(chosen), deadline_seconds=chosen.fetch_deadline
-    )
-    return RecreationGov(client(stack, chosen.recreation_gov_url), config, clock)
+    def recreation_gov() -> Provider:
+        from chalicelib.providers.recreation_gov import RecreationGov, RecreationGovConfig
+
+        config = RecreationGovConfig(
+            base_url=chosen.recreation_gov_url, user_agent=user_agent(chosen), deadline_seconds=chosen.fetch_deadline
+        )
+        return RecreationGov(client(stack, chosen.recreation_gov_url), config, clock)
+
+    def sandbox(origin: str) -> Provider:
+        from chalicelib.providers.recreation_gov import RECREATION_GOV, RecreationGov, RecreationGovConfig
+
+        config = RecreationGovConfig(
+            base_url=origin, user_agent=user_agent(chosen), deadline_seconds=chosen.fetch_deadline
+        )
+        info = replace(
+            RECREATION_GOV,
+            id="sandbox",
+            name="Sandbox",
+            campground_link=origin + "/camping/campgrounds/{campground_id}",
+            campsite_link=origin + "/camping/campsites/{campsite_id}",
+        )
+        return RecreationGov(client(stack, origin), config, clock, info)
+
+    makers: dict[str, Callable[[], Provider]] = {"recreation_gov": recreation_gov}
+    if (origin := chosen.sandbox_site_url) is not None:
+        makers["sandbox"] = lambda: sandbox(origin)
+    return _Lazy(makers)
 
 
-def _pushover(chosen: Settings, stack: ExitStack) -> Any:
-    from chalicelib.channels.pushover import Pushover, PushoverConfig
+def channels(chosen: Settings, stack: ExitStack) -> Mapping[str, Channel]:
+    """The registry of channels: one entry a kind."""
 
-    config = PushoverConfig(
-        base_url=chosen.pushover_url,
-        app_token=chosen.pushover_app_token,
-        timeout_seconds=min(20, chosen.attempt_deadline),
-    )
-    return Pushover(client(stack, chosen.pushover_url), config)
+    def pushover(origin: str, token: SecretStr | None, kind: str, name: str) -> Channel:
+        from chalicelib.channels.pushover import PUSHOVER, Pushover, PushoverConfig
+
+        config = PushoverConfig(
+            base_url=origin, app_token=token, timeout_seconds=min(LONGEST_SEND, chosen.attempt_deadline)
+        )
+        return Pushover(client(stack, origin), config, replace(PUSHOVER, kind=kind, name=name))
+
+    makers: dict[str, Callable[[], Channel]] = {
+        "pushover": lambda: pushover(chosen.pushover_url, chosen.pushover_app_token, "pushover", "Pushover")
+    }
+    if (origin := chosen.sandbox_push_url) is not None:
+        makers["sandbox"] = lambda: pushover(origin, chosen.sandbox_push_token, "sandbox", "Sandbox")
+    return _Lazy(makers)
 
 
 def user_agent(chosen: Settings) -> str:

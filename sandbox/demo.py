@@ -56,7 +56,10 @@ _OTTER = Campground(
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """The running demo, and what a scan and a channel for it need; `end` is the day of checkout."""
+    """The running demo, and what scans and a channel for it need; `end` is the day of checkout.
+
+    At `campground_id` the nights from `start` to `end` come and go; at `open_campground_id` one of the week is open.
+    """
 
     site: BookingSite
     push: PushService
@@ -64,6 +67,7 @@ class Demo:
     user_key: str
     campground_id: str
     campground_name: str
+    open_campground_id: str
     start: date
     end: date
 
@@ -118,6 +122,7 @@ def start_demo(now: Clock = utc_now, *, host: str = "127.0.0.1", site_port: int 
         app_token=APP_TOKEN,
         user_key=USER_KEY,
         campground_id=_HERON.id,
+        open_campground_id=_CINDER.id,
         campground_name=_HERON.name,
         start=friday,
         end=friday + timedelta(days=3),

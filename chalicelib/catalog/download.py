@@ -11,7 +11,7 @@ EXPORT_PATH = "/downloads/RIDBFullExport_V1_CSV.zip"
 """Below settings.ridb_url. The same catalogue as the JSON export, packed: some 250 MB instead of 570."""
 
 TRIES = 5  # connections for one file
-CHUNK = 256 * 1024
+TIMEOUT = 30.0  # seconds to connect, and for each piece
 
 
 def download(client: httpx.Client, url: str, to: Path, progress: Progress | None = None) -> None:
@@ -39,7 +39,7 @@ def _fetch(client: httpx.Client, url: str, part: Path, progress: Progress | None
         for tries_left in reversed(range(TRIES)):
             headers = _headers(validator, file.tell())
             try:
-                with client.stream("GET", url, headers=headers, follow_redirects=True) as response:
+                with client.stream("GET", url, headers=headers, follow_redirects=True, timeout=TIMEOUT) as response:
                     if not _continues(response, file.tell()):
                         _refuse(response)
                         validator = _validator(response.headers)
@@ -47,7 +47,7 @@ def _fetch(client: httpx.Client, url: str, part: Path, progress: Progress | None
                         file.truncate()
                     left = response.headers.get("Content-Length", "")
                     total = file.tell() + int(left) if left.isdecimal() else 0
-                    for chunk in response.iter_raw(CHUNK):
+                    for chunk in response.iter_raw():
                         file.write(chunk)
                         if progress:
                             progress(file.tell(), total)

@@ -4,7 +4,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, delete, func, insert, literal, select
 
 from chalicelib.catalog.states import STATES
 from chalicelib.db.engine import Database
@@ -89,7 +89,7 @@ def _tier(query: str) -> ColumnElement[int]:
     A campground whose area matches too is in no better tier than that; within a tier, the area's rank puts it first.
     """
     like = search_table.c.terms.like
-    own = case((like(f" {query} |%"), 0), (like(f" {query}%"), 1), else_=2)
+    own = case((like(f"{query} |%"), 0), (like(f"{query}%"), 1), else_=2)
     of_area = case((like(f"%| {query} /%"), 0), (like(f"%| {query}%"), 1), else_=2)
     area_matches = (search_table.c.kind == CAMPGROUND) & _every_word(query, "%|% {}%")
     return case((area_matches & (of_area > own), of_area), else_=own)
@@ -97,12 +97,13 @@ def _tier(query: str) -> ColumnElement[int]:
 
 def _every_word(query: str, pattern: str) -> ColumnElement[bool]:
     """Words are letters and digits, so that no wildcard is among them."""
-    return and_(*[search_table.c.terms.like(pattern.format(word)) for word in dict.fromkeys(query.split())])
+    terms = literal(" ") + search_table.c.terms
+    return and_(*[terms.like(pattern.format(word)) for word in dict.fromkeys(query.split())])
 
 
 # --- what is searched ------------------------------------------------------------------------------------------------
-# `terms` reads ` upper pines campground | yosemite national park / ca california`: name, area and states, with a space
-# before every word, and no sign in any of them.
+# `terms` reads `upper pines campground | yosemite national park / ca california`: name, area and states, with no other
+# sign in any of them.
 
 
 class Area(NamedTuple):
@@ -144,10 +145,13 @@ def normalise(text: str) -> str:
 
 
 def make_findable(connection: Connection, provider: str, campground_id: str) -> None:
-    """Write anew the search row of a campground that has a name, from what the catalogue holds of it."""
+    """Write anew the search row of a campground that has a name, from what the catalogue holds of it.
+
+    One that is no longer enabled gets none.
+    """
     known = connection.execute(
         select(
-            *campgrounds.c["name", "state", "reservable"],
+            *campgrounds.c["name", "state", "reservable", "enabled"],
             recreation_areas.c.name.label("area_name"),
             recreation_areas.c.state.label("area_state"),
         )
@@ -171,7 +175,8 @@ def make_findable(connection: Connection, provider: str, campground_id: str) -> 
     )
     key = [search_table.c[column] == row[column] for column in ("provider", "kind", "entity_id")]
     connection.execute(delete(search_table).where(*key))
-    connection.execute(insert(search_table), row)
+    if known.enabled:
+        connection.execute(insert(search_table), row)
 
 
 def search_row(
@@ -186,6 +191,6 @@ def search_row(
         "kind": kind,
         "entity_id": entity_id,
         "name": name,
-        "terms": f" {normalise(name)} | {normalise(area.name if area else '')} / {normalise(' '.join(states))}",
+        "terms": f"{normalise(name)} | {normalise(area.name if area else '')} / {normalise(' '.join(states))}",
         "rank": rank,
     }

@@ -1,1 +1,1 @@
-"""Ways to reach people: one contract, one registry, the class tables, one file a kind."""
+"""Ways to reach people: one contract, the class tables, one file a kind; wiring has the registry."""

@@ -36,12 +36,17 @@ class PushoverConfig(BaseModel):
     timeout_seconds: Annotated[float, Field(gt=0)] = 20
 
 
+PUSHOVER = ChannelInfo(kind="pushover", name="Pushover", concurrency=2)
+
+
 class Pushover:
-    """The adapter. At most two connections at once, which the vendor asks for."""
+    """The adapter; `info` may name a service that speaks the same API.
 
-    info = ChannelInfo(kind="pushover", name="Pushover", concurrency=2)
+    At most two connections at once, which the vendor asks for.
+    """
 
-    def __init__(self, client: httpx.Client, config: PushoverConfig) -> None:
+    def __init__(self, client: httpx.Client, config: PushoverConfig, info: ChannelInfo = PUSHOVER) -> None:
+        self.info = info
         self._client = client
         self._config = config
 

@@ -8,6 +8,11 @@ import click
 from chalicelib.cli.output import Failed, emit, json_option, table, utc, wired
 
 
+def _only_standard_input(_: click.Context, __: click.Parameter, value: str) -> None:
+    if value != "-":  # it is not repeated: it may be a key
+        raise click.BadParameter("give '-' and the recipient on standard input; shells keep what is written here")
+
+
 @click.group()
 def channels() -> None:
     """How people are reached: add, list, test, remove, enable."""
@@ -18,17 +23,18 @@ def channels() -> None:
 @click.option("--kind", required=True, help="Which kind: pushover.")
 @click.option(
     "--to",
-    type=click.Choice(["-"]),
     default="-",
+    metavar="-",
+    expose_value=False,
+    callback=_only_standard_input,
     help="Where to: always '-', standard input. Shells keep what is written on the command line.",
 )
 @json_option
-def add(email: str, kind: str, to: str) -> None:
+def add(email: str, kind: str) -> None:
     """Add a channel. Its recipient (for Pushover, the user key) is read from standard input and kept encrypted.
 
     No network is touched; `channels test` sends a message.
     """
-    del to
     from chalicelib.accounts.channels import add
     from chalicelib.accounts.users import find
     from chalicelib.db.audit import OPERATOR

@@ -3,7 +3,7 @@
 import click
 
 
-@click.command()
+@click.command(short_help="Serve, and run the schedules.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="Port to listen at.")
 def serve(host: str, port: int) -> None:
@@ -13,7 +13,7 @@ def serve(host: str, port: int) -> None:
     local.serve(host=host, port=port)
 
 
-@click.command()
+@click.command(short_help="Serve with a stand-in booking site.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="Port to listen at.")
 def demo(port: int) -> None:
     """Serve with a stand-in booking site and push service: an opening within a minute, without account or network."""

@@ -58,13 +58,19 @@ def utc(moment: datetime | None, *, otherwise: str = "-") -> str:
 @contextmanager
 def wired() -> Generator["Deps"]:
     """The use cases' dependencies: those of the context, else production's."""
-    wire: Wire | None = click.get_current_context().obj
-    if wire is None:
-        from chalicelib.wiring import wired as wire
+    wire: Wire = click.get_current_context().obj or _production
     with ExitStack() as stack:
         with settling():
             deps = stack.enter_context(wire())
         yield deps
+
+
+def _production() -> AbstractContextManager["Deps"]:
+    from chalicelib import wiring
+    from chalicelib.runtime import logs
+
+    logs.set_up()
+    return wiring.wired()
 
 
 @contextmanager
@@ -118,10 +124,9 @@ class Root(click.Group):
         try:
             return super().invoke(ctx)
         except Exception as error:
-            failed = _failed(error)
-            if failed is None:
+            if isinstance(error, click.ClickException | click.exceptions.Exit | click.Abort):
                 raise
-            raise failed from None
+            raise _failed(error) or _broken(error) from None
 
 
 class Failed(click.ClickException):
@@ -140,8 +145,6 @@ class Failed(click.ClickException):
 
 def _failed(error: Exception) -> Failed | None:
     """Errors of use cases, settings, database and file system as a sentence; None for what is a fault of the code."""
-    if isinstance(error, click.ClickException | click.exceptions.Exit | click.Abort):
-        return None
     from chalicelib.db.engine import NotAtHead
     from chalicelib.db.migrate import MigrationRefused
     from chalicelib.db.trouble import sentence_of
@@ -157,6 +160,18 @@ def _failed(error: Exception) -> Failed | None:
     if isinstance(error, OSError) and error.strerror:
         return Failed(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
     return None
+
+
+def _broken(error: Exception) -> Failed:
+    """A fault of the code: the log says where, without the exception's text, which may quote what is secret."""
+    import logging
+
+    from chalicelib.runtime import logs
+
+    if not logging.getLogger().handlers:
+        logs.set_up()
+    logging.getLogger(__name__).error("a command broke", exc_info=error)
+    return Failed(f"something is wrong in Sitebell itself ({type(error).__name__}); the log says where")
 
 
 def _wants_json() -> bool:

@@ -7,7 +7,7 @@ from chalicelib.cli.output import emit, json_option, utc, wired
 JOBS = ("detect", "drain", "prune")
 
 
-@click.command()
+@click.command(short_help="Run detect, drain or prune once.")
 @click.argument("job", type=click.Choice(JOBS))
 @click.option(
     "--seconds", type=click.FloatRange(min=1), default=60, show_default=True, help="How long the run may take."

@@ -19,7 +19,7 @@ WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 DAY = click.DateTime(formats=["%Y-%m-%d"])
 
 
-@click.group()
+@click.group(short_help="What people ask to be told about.")
 def scans() -> None:
     """What people ask to be told about: add, list, show, pause, resume, remove."""
 

@@ -3,10 +3,10 @@
 import sqlite3
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import (
     URL,
@@ -58,7 +58,7 @@ class Database:
         return self.engine.dialect.name
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
+    def transaction(self) -> Generator[Connection]:
         """A writing transaction: committed at the end of the block, rolled back by an exception.
 
         Keep it short; nothing that waits for a network belongs in it. On SQLite it holds the one write lock.
@@ -67,7 +67,7 @@ class Database:
             yield connection
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> Generator[Connection]:
         """A transaction that only reads; on SQLite it takes no write lock."""
         with self.engine.connect().execution_options(**{_READS: True}) as connection, connection.begin():
             yield connection
@@ -186,4 +186,4 @@ def _try_idle(connection: Any, record: ConnectionPoolEntry, _: Any) -> None:
 def _sqlstate(error: BaseException | None) -> str | None:
     """The SQLSTATE, which pg8000 keeps under `C` in its errors' first argument."""
     details: Any = error.args[0] if error and error.args else None
-    return details.get("C") if isinstance(details, dict) else None
+    return cast("dict[str, str]", details).get("C") if isinstance(details, dict) else None

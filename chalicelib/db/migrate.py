@@ -42,7 +42,7 @@ def upgrade(url: str, *, secret_keys: Sequence[str], revision: str = "head") -> 
     _run(url, secret_keys, run)
 
 
-def downgrade(url: str, *, revision: str, secret_keys: Sequence[str] = ()) -> None:
+def downgrade(url: str, *, revision: str) -> None:
     """Take the database back to `revision`, in one transaction.
 
     Raises MigrationRefused, among others where something would be lost.
@@ -53,7 +53,7 @@ def downgrade(url: str, *, revision: str, secret_keys: Sequence[str] = ()) -> No
 
         command.downgrade(config, revision)
 
-    _run(url, secret_keys, run)
+    _run(url, (), run)
 
 
 def current(url: str) -> tuple[str, ...]:

@@ -113,7 +113,7 @@ notification_channels = Table(
     metadata,
     Column("id", Uuid, primary_key=True),
     Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
-    Column("kind", String(20), nullable=False),  # checked by the registry of channels
+    Column("kind", String(20), nullable=False),  # checked by the registry, in wiring
     Column("credentials", Text),  # the recipient, encrypted; null: taken away
     Column("enabled", Boolean, nullable=False, server_default=true()),
     Column("disabled_reason", String(64)),
@@ -164,7 +164,9 @@ user_scans = Table(
     Column("id", Uuid, primary_key=True),
     Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("target_id", Uuid, ForeignKey("unique_targets.id", ondelete="CASCADE"), nullable=False, index=True),
-    Column("channel_id", Uuid, ForeignKey("notification_channels.id", ondelete="SET NULL")),  # null: the oldest enabled one
+    Column(
+        "channel_id", Uuid, ForeignKey("notification_channels.id", ondelete="SET NULL")
+    ),  # null: the oldest enabled one
     Column("mode", String(10), nullable=False, server_default="summary"),
     Column("is_active", Boolean, nullable=False, server_default=true()),
     Column("min_stay_length", Integer, nullable=False, server_default="1"),
@@ -220,7 +222,9 @@ notification_outbox = Table(
     Column("user_id", Uuid, ForeignKey("users.id", ondelete="SET NULL"), index=True),
     Column("scan_id", Uuid, ForeignKey("user_scans.id", ondelete="SET NULL"), index=True),
     Column("target_id", Uuid, ForeignKey("unique_targets.id", ondelete="SET NULL"), index=True),
-    Column("channel_id", Uuid, ForeignKey("notification_channels.id", ondelete="SET NULL"), index=True),  # of the last claim
+    Column(
+        "channel_id", Uuid, ForeignKey("notification_channels.id", ondelete="SET NULL"), index=True
+    ),  # of the last claim
     Column("channel_kind", String(20)),  # likewise
     Column("delivery_key", String(128), nullable=False),
     Column("payload", Json, nullable=False),  # outbox.payload.NotificationDTO

@@ -81,8 +81,8 @@ def _move(deps: Deps, connection: Connection, claim: Claim, outcome: Outcome | N
     if outcome is not None and outcome.retry_at is not None:
         due = max(due, outcome.retry_at)
     o = notification_outbox.c
-    statement = move([Status.SENDING], Status.RETRY, next_attempt_at=due, error_category=category)
-    moved = connection.execute(statement.where(o.id == claim.id, o.claim_token == claim.token)).rowcount
+    statement = move([Status.SENDING], Status.RETRY, token=claim.token, next_attempt_at=due, error_category=category)
+    moved = connection.execute(statement.where(o.id == claim.id)).rowcount
     return Status.RETRY if moved else None
 
 

@@ -27,10 +27,8 @@ def finish(
     `token` is what an acknowledgement presents. False: the row had been moved by somebody else; nothing was done.
     """
     o = notification_outbox.c
-    statement = move(sources, to, finished_at=now, error_category=category, **values).where(o.id == row_id)
-    if token is not None:
-        statement = statement.where(o.claim_token == token)
-    if not connection.execute(statement).rowcount:
+    statement = move(sources, to, token=token, finished_at=now, error_category=category, **values)
+    if not connection.execute(statement.where(o.id == row_id)).rowcount:
         return False
     columns = ["id", "user_id", "scan_id", "outcome", "error_category", "attempt_count", "nights", "finished_at"]
     kept = (o.id, o.user_id, o.scan_id, o.status, o.error_category, o.attempt_count, o.told)

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from enum import StrEnum
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import Update, text, update
 
@@ -32,7 +33,7 @@ MOVES = {
     Status.SKIPPED: frozenset[Status](),
     Status.FAILED: frozenset[Status](),
 }
-"""Allowed moves. One more: retry → sent, by the late acceptance of the last attempt (`LATE_ACCEPTANCE`)."""
+"""Allowed moves. One more, with its token alone: retry → sent, by the last attempt's late acceptance (`LATE_ACCEPTANCE`)."""
 
 LATE_ACCEPTANCE = (Status.RETRY, Status.SENT)
 
@@ -71,13 +72,16 @@ class MoveRefused(Exception):
     """The code asked for a move that is not in the table."""
 
 
-def move(sources: Collection[Status], to: Status, **values: Any) -> Update:
-    """An UPDATE that moves rows from `sources` to `to`; add the row and, where one was claimed, its token.
+def move(sources: Collection[Status], to: Status, *, token: UUID | None = None, **values: Any) -> Update:
+    """An UPDATE that moves rows from `sources` to `to`; add the row and, where one was claimed, give its `token`.
 
-    Raises MoveRefused for a move that nobody may make.
+    Raises MoveRefused for a move that nobody may make, or nobody without a token.
     """
     for source in sources:
-        if to not in MOVES[source] and (source, to) != LATE_ACCEPTANCE:
+        if to not in MOVES[source] and ((source, to) != LATE_ACCEPTANCE or token is None):
             raise MoveRefused(f"{source} → {to}")
-    guard = notification_outbox.c.status.in_([source.value for source in sources])
-    return update(notification_outbox).where(guard).values(status=to.value, **values)
+    o = notification_outbox.c
+    statement = update(notification_outbox).where(o.status.in_([source.value for source in sources]))
+    if token is not None:
+        statement = statement.where(o.claim_token == token)
+    return statement.values(status=to.value, **values)

@@ -1,1 +1,1 @@
-"""Booking sites: one contract, one registry, one file a family."""
+"""Booking sites: one contract, one file a family; wiring has the registry."""

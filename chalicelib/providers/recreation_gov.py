@@ -44,18 +44,29 @@ class RecreationGovConfig(BaseModel):
     deadline_seconds: Annotated[float, Field(gt=0)] = 20
 
 
+RECREATION_GOV = ProviderInfo(
+    id="recreation_gov",
+    name="Recreation.gov",
+    campground_link="https://www.recreation.gov/camping/campgrounds/{campground_id}",
+    campsite_link="https://www.recreation.gov/camping/campsites/{campsite_id}",
+    concurrency=2,
+)
+
+
 class RecreationGov:
-    """The adapter. Campgrounds and campsites are known by opaque strings, mostly digits."""
+    """The adapter; `info` may name a site that speaks the same API.
 
-    info = ProviderInfo(
-        id="recreation_gov",
-        name="Recreation.gov",
-        campground_link="https://www.recreation.gov/camping/campgrounds/{campground_id}",
-        campsite_link="https://www.recreation.gov/camping/campsites/{campsite_id}",
-        concurrency=2,
-    )
+    Campgrounds and campsites are known by opaque strings, mostly digits.
+    """
 
-    def __init__(self, client: httpx.Client, config: RecreationGovConfig, clock: Clock = utc_now) -> None:
+    def __init__(
+        self,
+        client: httpx.Client,
+        config: RecreationGovConfig,
+        clock: Clock = utc_now,
+        info: ProviderInfo = RECREATION_GOV,
+    ) -> None:
+        self.info = info
         self._client = client
         self._config = config
         self._clock = clock

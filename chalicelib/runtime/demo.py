@@ -2,8 +2,11 @@
 
 import logging
 import os
+import re
 import sys
 from contextlib import suppress
+from datetime import timedelta
+from html import unescape
 from typing import TYPE_CHECKING
 
 from chalicelib import wiring
@@ -54,17 +57,22 @@ def demo(port: int) -> None:
 
 
 def prepare(deps: Deps, sandbox: "Demo") -> None:
-    """A user with a channel and a scan at the sandbox; those of an earlier demo are used again."""
+    """A user with a channel and two scans at the sandbox; those of an earlier demo are used again.
+
+    One campground has an open night from the start and is told of at once, at the other a weekend opens later on.
+    """
     try:
         user = users.find(deps, CAMPER)
     except NotFound:
         user = users.add(deps, CAMPER, is_admin=True)
+    if not channels.of_user(deps, user.id):
         channels.add(deps, user.id, "sandbox", sandbox.user_key, by=user.id)
-    with suppress(DuplicateScan):
-        request = ScanRequest("sandbox", sandbox.campground_id, sandbox.start, sandbox.end)
-        changes.add(deps, user.id, request, by=OPERATOR)
+    for campground_id, days in ((sandbox.open_campground_id, 7), (sandbox.campground_id, 3)):
+        request = ScanRequest("sandbox", campground_id, sandbox.start, sandbox.start + timedelta(days))
+        with suppress(DuplicateScan):
+            changes.add(deps, user.id, request, by=OPERATOR)
 
 
 def _say(message: "Message") -> None:
-    text = message.message.replace("\n", " | ")
+    text = unescape(re.sub(r"<[^>]+>", "", message.message)).replace("\n", " | ")
     log.info("push   %s: %s -> %s", message.title, text, message.url)

@@ -139,7 +139,7 @@ def wait_for_the_end() -> None:
     """Until Ctrl-C or SIGTERM."""
     ended = Event()
 
-    def end(number: int, frame: object) -> None:
+    def end(_number: int, _frame: object) -> None:
         ended.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -50,7 +50,7 @@ class Campsite:
         has_people = self.max_people is not None
         return replace(
             self,
-            name=self.name or metadata.name,
+            name=metadata.name if self.name in {"", self.id} and metadata.name else self.name,
             loop=self.loop or metadata.loop,
             provider_type=self.provider_type or metadata.provider_type,
             types=_narrowed(types, metadata.equipment),

@@ -78,14 +78,12 @@ def compare(
     A site missing from a good answer, or a night missing from a month that has others, is not open.
     """
     by_month = {answer.month: answer for answer in answers}
-    campsites: dict[str, Campsite] = {}
-    for answer in by_month.values():
-        campsites |= {campsite_id: site.campsite for campsite_id, site in answer.sites.items()}
+    campsites = _described_best(stored, by_month.values())
     results: dict[str, Result] = {}
     openings: dict[str, frozenset[date]] = {}
     seen_again: dict[str, dict[date, datetime]] = {}
     nothing = Result(Campsite(""), {})
-    for campsite_id in [*campsites, *(known for known in stored if known not in campsites)]:
+    for campsite_id in campsites:
         before = stored.get(campsite_id, nothing)
         nights: dict[date, datetime] = {}
         unknown_since: dict[date, datetime] = {}
@@ -112,10 +110,20 @@ def compare(
                 elif month in before.unknown_since:
                     seen_again.setdefault(campsite_id, {})[night] = before.unknown_since[month]
         if nights:
-            results[campsite_id] = Result(campsites.get(campsite_id, before.campsite), nights, unknown_since)
+            results[campsite_id] = Result(campsites[campsite_id], nights, unknown_since)
         if new:
             openings[campsite_id] = frozenset(new)
     return Comparison(results, openings, seen_again)
+
+
+def _described_best(stored: Mapping[str, Result], answers: Iterable[MonthAnswer]) -> dict[str, Campsite]:
+    """Every campsite of the answers and of what is stored; a record that told nothing of its site describes none."""
+    found = {campsite_id: result.campsite for campsite_id, result in stored.items()}
+    for answer in answers:
+        for campsite_id, site in answer.sites.items():
+            if site.campsite.provider_type is not None or campsite_id not in found:
+                found[campsite_id] = site.campsite
+    return found
 
 
 def _seen(answer: MonthAnswer, campsite_id: str) -> frozenset[date] | None:

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy import make_url
+from sqlalchemy import event, make_url
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from chalicelib.db import engine, tables
@@ -32,9 +32,13 @@ def test_a_transaction_is_committed_at_the_end_of_its_block(database: Database) 
 
 
 def test_an_exception_rolls_a_transaction_back(database: Database) -> None:
-    with pytest.raises(ZeroDivisionError), database.transaction() as connection:
-        _add_user(connection)
-        raise ZeroDivisionError
+    def fail() -> None:
+        with database.transaction() as connection:
+            _add_user(connection)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert _users(database) == 0
 
 
@@ -106,8 +110,8 @@ PRAGMAS = {"journal_mode": "wal", "synchronous": 1, "foreign_keys": 1, "busy_tim
 
 
 def test_a_result_of_no_target_is_refused(database: Database) -> None:
+    row = {"target_id": uuid4(), "campsite_id": "1", "campsite": {}, "nights": {}}
     with pytest.raises(DBAPIError), database.transaction() as connection:
-        row = {"target_id": uuid4(), "campsite_id": "1", "campsite": {}, "nights": {}}
         connection.execute(tables.scan_results.insert(), row)
 
 
@@ -167,18 +171,24 @@ def test_a_row_that_another_transaction_holds_is_busy_once_waiting_is_over(datab
     with database.transaction() as connection:
         user = _add_user(connection)
     locked = sa.select(tables.users.c.id).where(tables.users.c.id == user).with_for_update()
-    with database.transaction() as holder:
-        holder.execute(locked)
-        with pytest.raises(DBAPIError) as caught, database.transaction() as connection:
+
+    def wait_in_vain() -> None:
+        with database.transaction() as connection:
             connection.exec_driver_sql("SET LOCAL lock_timeout = '10ms'")
             connection.execute(locked)
+
+    with database.transaction() as holder:
+        holder.execute(locked)
+        with pytest.raises(DBAPIError) as caught:
+            wait_in_vain()
     assert is_busy(caught.value)
 
 
 def test_a_broken_rule_is_not_busy(database: Database) -> None:
+    with database.transaction() as connection:
+        again = {"id": _add_user(connection), "email": "again@example.org", "created_at": NOW}
     with pytest.raises(DBAPIError) as caught, database.transaction() as connection:
-        user = _add_user(connection)
-        connection.execute(tables.users.insert(), {"id": user, "email": "again@example.org", "created_at": NOW})
+        connection.execute(tables.users.insert(), again)
     assert isinstance(caught.value, IntegrityError)
     assert not is_busy(caught.value)
 
@@ -236,7 +246,7 @@ def test_encryption_follows_sslmode() -> None:
     assert (verified.verify_mode, verified.check_hostname) == (ssl.CERT_REQUIRED, True)
 
 
-@pytest.mark.parametrize("mode", ["prefer", "allow", "verify-ca", "REQUIRE", ""])
+@pytest.mark.parametrize("mode", ["prefer", "allow", "verify-ca", "REQUIRE"])
 def test_another_sslmode_is_refused(mode: str) -> None:
     with pytest.raises(ValueError, match="sslmode"):
         Database(f"postgresql://u@db.example.org/d?sslmode={mode}")
@@ -262,10 +272,16 @@ def test_an_idle_connection_that_died_is_replaced(
 
 @ON_POSTGRESQL
 def test_a_connection_that_dies_in_use_fails_once_and_is_replaced(database_url: str, database: Database) -> None:
-    with pytest.raises(DBAPIError) as caught, database.transaction() as connection:
-        died = connection.execute(sa.select(sa.func.pg_backend_pid())).scalar_one()
-        _terminate(database_url, died)
-        connection.execute(sa.select(1))
+    died = _backend(database)
+
+    def lose_it() -> None:
+        with database.transaction() as connection:
+            connection.execute(sa.select(1))
+            _terminate(database_url, died)
+            connection.execute(sa.select(1))
+
+    with pytest.raises(DBAPIError) as caught:
+        lose_it()
     assert caught.value.connection_invalidated
     assert _backend(database) != died
 
@@ -277,7 +293,6 @@ def test_a_connection_that_timed_out_is_not_used_again(database_url: str, monkey
     with closing(Database(database_url)) as database:
         before = _backend(database)
         with pytest.raises((DBAPIError, TimeoutError)), database.transaction() as connection:
-            assert connection.execute(sa.select(sa.func.pg_backend_pid())).scalar_one() == before
             connection.exec_driver_sql("SELECT pg_sleep(3)")
         assert _backend(database) != before
 
@@ -297,7 +312,7 @@ def test_a_connection_comes_back_from_a_failed_transaction_clean(database: Datab
 @ON_POSTGRESQL
 def test_many_rows_go_in_with_one_statement(database: Database) -> None:
     statements: list[str] = []
-    sa.event.listen(database.engine, "before_cursor_execute", lambda *args: statements.append(args[2]))
+    event.listen(database.engine, "before_cursor_execute", lambda *args: statements.append(args[2]))
     rows: list[dict[str, Any]] = [{"id": f"p{number}", "name": "x"} for number in range(500)]
     with database.transaction() as connection:
         connection.execute(tables.providers.insert(), rows)

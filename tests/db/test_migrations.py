@@ -7,6 +7,8 @@ import re
 import sqlite3
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from datetime import UTC, date, datetime, timedelta
@@ -429,7 +431,7 @@ def test_encrypted_recipients_do_not_go_back_to_being_plain(empty_database_url: 
     migrate.upgrade(empty_database_url, secret_keys=KEYS)
     before = picture(empty_database_url)
     with pytest.raises(MigrationRefused, match="encrypted recipients"):
-        migrate.downgrade(empty_database_url, revision=MERGE, secret_keys=KEYS)
+        migrate.downgrade(empty_database_url, revision=MERGE)
     assert picture(empty_database_url) == before
 
 
@@ -445,6 +447,21 @@ def test_two_upgrades_at_once_both_succeed(empty_database_url: str) -> None:
         assert (process.returncode, output, errors) == (0, "", "")
     assert migrate.current(empty_database_url) == (HEAD,)
     assert counts(empty_database_url)["notification_channels"] == 1
+
+
+@pytest.mark.parametrize("empty_database_url", ["postgresql"], indirect=True)
+def test_on_postgresql_an_upgrade_waits_for_another_one(empty_database_url: str) -> None:
+    second = threading.Thread(target=migrate.upgrade, args=[empty_database_url], kwargs={"secret_keys": []})
+    waiting = sa.text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+    with migrate.migrating(empty_database_url) as connection:
+        second.start()
+        until = time.monotonic() + 20
+        while not connection.execute(waiting).scalar_one():
+            assert second.is_alive()
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    second.join(30)
+    assert migrate.current(empty_database_url) == (HEAD,)
 
 
 def test_an_upgrade_logs_no_secret_and_leaves_logging_alone(

@@ -10,12 +10,13 @@ from typing import Any, Protocol
 import httpx
 import pytest
 
+from chalicelib import wiring
 from chalicelib.providers.contract import CheckError, Provider, ProviderError
 from chalicelib.providers.recreation_gov import RecreationGov, RecreationGovConfig
-from chalicelib.providers.registry import KNOWN, PROVIDERS, UnknownProvider, check_provider
 from sandbox.booking_site import BookingSite
 from sandbox.campgrounds import Campground, Campsite
 from sandbox.faults import Fault
+from tests.support.standins import HandClock, make_settings
 
 NOW = datetime(2030, 6, 10, 12, tzinfo=UTC)
 JULY = date(2030, 7, 1)
@@ -81,21 +82,16 @@ def refusal(question: Callable[[], object]) -> ProviderError:
 
 
 def test_every_registered_provider_has_a_driver_here() -> None:
-    assert set(DRIVERS) == set(KNOWN)
+    with ExitStack() as stack:
+        assert set(DRIVERS) == set(wiring.providers(make_settings({}), stack, HandClock()))
 
 
 def test_an_adapter_is_registered_under_its_own_name(driver: Driver) -> None:
     info = driver.provider().info
-    assert info == PROVIDERS[driver.provider_id].info
-    assert info.id == driver.provider_id == check_provider(info.id)
+    assert info.id == driver.provider_id
     assert info.concurrency > 0
     assert info.campground_link.format(campground_id="900").endswith("900")
     assert info.campsite_link.format(campground_id="900", campsite_id="11").endswith("11")
-
-
-def test_an_unknown_provider_is_refused_with_the_known_ones_named() -> None:
-    with pytest.raises(UnknownProvider, match=r"^There is no provider 'camp_gov'; known: recreation_gov\.$"):
-        check_provider("camp_gov")
 
 
 def test_a_month_shows_which_nights_are_open(driver: Driver) -> None:

@@ -493,7 +493,7 @@ def test_no_bytes_raise_anything_but_a_provider_error(body: bytes) -> None:
 
 
 def golden_rows() -> list[list[str]]:
-    """The Recreation.gov table: file, sites, pairs, sites with a run of one, of two, of three, the longest, statuses."""
+    """The Recreation.gov table: file, sites, pairs, sites with a run of one, of two, of three, longest, statuses."""
     if not RECORDED.is_dir():
         return []
     lines = (RECORDED / "EXPECTED.md").read_text().splitlines()

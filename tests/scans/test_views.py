@@ -144,8 +144,6 @@ def test_an_unavailable_provider_speaks_for_its_targets(world: World) -> None:
         connection.execute(
             provider_states.insert().values(
                 provider="recreation_gov",
-                tokens=0.0,
-                tokens_at=NOW,
                 unavailable_since=since,
                 open_until=until,
                 error_category="blocked",

@@ -14,7 +14,7 @@ from sqlalchemy import RowMapping, select, update
 from chalicelib.channels.pushover import Pushover, PushoverConfig
 from chalicelib.db.engine import Database
 from chalicelib.db.tables import alert_history, notification_outbox, scan_results, unique_targets, user_scans
-from chalicelib.db.vault import Vault, new_key
+from chalicelib.db.vault import Vault
 from chalicelib.deps import Deps
 from chalicelib.detection import detect
 from chalicelib.history import RunResult
@@ -29,6 +29,7 @@ from tests.support.standins import HandClock, make_settings
 START = datetime(2027, 6, 1, 12, 0, tzinfo=UTC)
 JULY = (date(2027, 7, 1), date(2027, 7, 31))
 APP_TOKEN = "a" * 30
+SECRET_KEY = "c2l0ZWJlbGwtdGVzdHMtc2l0ZWJlbGwtdGVzdHMtMDI="
 USER_KEY = "u" * 30
 SITES = tuple(Campsite(f"10{number}", f"{number:03d}", "Loop A") for number in range(1, 6))
 
@@ -134,7 +135,7 @@ def live_world(database: Database, **settings: Any) -> Generator[Live]:
         deps = Deps(
             settings=chosen,
             database=database,
-            vault=Vault([new_key()]),
+            vault=Vault([SECRET_KEY]),
             providers={"recreation_gov": provider},
             channels={"pushover": channel},
             clock=clock,

@@ -23,6 +23,15 @@ from chalicelib.settings import Settings
 from chalicelib.stays.openings import MonthAnswer
 
 NOW = datetime(2027, 7, 1, 12, 0, 0, 123456, tzinfo=UTC)
+SITE = ProviderInfo(
+    id="recreation_gov",
+    name="Recreation.gov",
+    campground_link="https://booking.example/campgrounds/{campground_id}",
+    campsite_link="https://booking.example/campsites/{campsite_id}",
+    concurrency=1,
+)
+SERVICE = ChannelInfo(kind="pushover", name="Pushover", concurrency=2)
+ACCEPTED = Outcome(OutcomeClass.ACCEPTED, message_id="m-1")
 
 
 @dataclass
@@ -46,13 +55,7 @@ class StandInProvider:
     trouble: CheckError | None = None
     asked: list[str] = field(default_factory=list[str])
     while_asked: Callable[[], None] = lambda: None
-    info: ProviderInfo = ProviderInfo(
-        id="recreation_gov",
-        name="Recreation.gov",
-        campground_link="https://booking.example/campgrounds/{campground_id}",
-        campsite_link="https://booking.example/campsites/{campsite_id}",
-        concurrency=1,
-    )
+    info: ProviderInfo = SITE
 
     def availability(self, campground_id: str, month: date) -> MonthAnswer:
         self._ask(campground_id)
@@ -80,11 +83,11 @@ class StandInChannel:
     """A push service whose recipients begin with `u`; it answers with `outcome`, or raises it."""
 
     configured: bool = True
-    outcome: Outcome = Outcome(OutcomeClass.ACCEPTED, message_id="m-1")
+    outcome: Outcome = ACCEPTED
     raises: bool = False
     sent: list[tuple[str, Message]] = field(default_factory=list[tuple[str, Message]])
     while_sending: Callable[[], None] = lambda: None
-    info: ChannelInfo = ChannelInfo(kind="pushover", name="Pushover", concurrency=2)
+    info: ChannelInfo = SERVICE
 
     def check_recipient(self, recipient: str) -> str:
         if not recipient.startswith("u"):
@@ -124,8 +127,8 @@ def make_world(database: Database, **settings: Any) -> World:
 
 
 def make_settings(given: Mapping[str, Any]) -> Settings:
-    """Settings that read no file."""
-    return Settings(_env_file=None, **given)
+    """Settings from these values and defaults, whatever the environment says."""
+    return Settings.model_construct(**given)
 
 
 def open_connections(database: Database) -> int:
