@@ -8,9 +8,14 @@ from chalice.app import Chalice, CloudWatchEvent, Rate
 
 from chalicelib.api.health import routes as health
 from chalicelib.panel.status import routes as panel
+from chalicelib.runtime import logs
 from chalicelib.runtime.invocation import invoke
+from chalicelib.settings import in_the_cloud
 
-app = Chalice(app_name="sitebell")
+if in_the_cloud():
+    logs.set_up()
+
+app = Chalice(app_name="sitebell", configure_logs=False)
 app.register_blueprint(health)
 app.register_blueprint(panel)
 

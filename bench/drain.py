@@ -1,7 +1,7 @@
 """Rows drained a second into an instant sink, beside the same two commits a row in bare SQL on the same driver.
 
-Bare: a claim is one UPDATE … RETURNING of the oldest due row, committed; an acknowledgement is one UPDATE, committed. No
-joins, no revalidation, no history, no sink.
+Bare: a claim is one UPDATE … RETURNING of the oldest due row, committed; an acknowledgement is one UPDATE, committed.
+No joins, no revalidation, no history, no sink.
 """
 
 import sqlite3
@@ -124,7 +124,11 @@ class Bare:
 
 def _bare_rate(rows: Rows, bares: Sequence[Bare]) -> float:
     done: list[int] = []
-    threads = [Thread(target=lambda bare=bare: done.append(bare.drain())) for bare in bares]
+
+    def work(bare: Bare) -> None:
+        done.append(bare.drain())
+
+    threads = [Thread(target=work, args=(bare,)) for bare in bares]
     began = time.perf_counter()
     for thread in threads:
         thread.start()
@@ -171,7 +175,7 @@ def _bare_sqlite(url: str) -> Bare:
 
 def _bare_postgresql(url: str) -> Bare:
     place = make_url(url)
-    connection = pg8000.dbapi.connect(
+    connection = pg8000.dbapi.connect(  # pyright: ignore[reportUnknownMemberType]
         place.username or "",
         host=place.host or "",
         port=place.port or 5432,

@@ -66,6 +66,7 @@ class RuntimeState:
         self._attempts: deque[JobAttempt] = deque(maxlen=MAX_ATTEMPTS)
         self._in_flight: set[UUID] = set()
         self._running: dict[str, int] = {}
+        self._pending: set[str] = set()
         self._unhealthy: dict[str, datetime] = {}
         self.last_discovery: datetime | None = None
 
@@ -94,9 +95,23 @@ class RuntimeState:
         with self._lock:
             return list(self._attempts)
 
-    def run_started(self, job: str) -> None:
-        """Count a scheduled function as running."""
+    def ask(self, job: str) -> bool:
+        """Note that a job shall run soon; False where that was noted already: however often asked, it runs once."""
         with self._lock:
+            if job in self._pending:
+                return False
+            self._pending.add(job)
+            return True
+
+    def pending(self) -> list[str]:
+        """Names of the jobs that were asked for and have not begun."""
+        with self._lock:
+            return sorted(self._pending)
+
+    def run_started(self, job: str) -> None:
+        """Count a job as running; what is asked for from now on is another run."""
+        with self._lock:
+            self._pending.discard(job)
             self._running[job] = self._running.get(job, 0) + 1
 
     def run_finished(self, job: str, *, at: datetime, healthy: bool) -> None:
@@ -109,7 +124,7 @@ class RuntimeState:
                 self._unhealthy.setdefault(job, at)
 
     def running(self) -> list[str]:
-        """Names of the scheduled functions that run now."""
+        """Names of the jobs that run now."""
         with self._lock:
             return sorted(job for job, count in self._running.items() if count)
 

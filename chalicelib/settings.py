@@ -31,7 +31,7 @@ def _origin(url: str) -> str:
 
 
 Origin = Annotated[str, AfterValidator(_origin)]
-Seconds = Annotated[float, Field(ge=0)]
+NotNegative = Annotated[float, Field(ge=0)]
 
 
 class Settings(BaseSettings):
@@ -78,19 +78,25 @@ class Settings(BaseSettings):
     )
     sandbox_push_token: SecretStr | None = Field(None, description="Application token for the stand-in push service.")
 
-    check_interval: Seconds = Field(60, description="Seconds between two checks of one target; 0 checks at every run.")
-    retry_delay: Seconds = Field(
+    check_interval: NotNegative = Field(
+        60, description="Seconds between two checks of one target; 0 checks at every run."
+    )
+    retry_delay: NotNegative = Field(
         120, description="Seconds before a delivery that failed for the moment is tried again."
     )
     attempt_deadline: float = Field(30, gt=0, le=300, description="Seconds that one delivery attempt may take in all.")
     fetch_deadline: float = Field(
         10, gt=0, le=120, description="Seconds that one request to a booking site may take in all."
     )
-    results_max_age: Seconds = Field(
+    results_max_age: NotNegative = Field(
         21600, description="Seconds after which what a check found is too old to be told; 21600 is six hours."
     )
     direct_limit: int = Field(
         0, ge=0, description="More matching campsites than this become one summary in direct mode; 0 is no limit."
+    )
+    catalog_refresh_hours: NotNegative = Field(
+        0,
+        description="Hours between two refreshes of the catalogue by the local runner; 0 leaves it to `catalog sync`.",
     )
     pause_sending: bool = Field(False, description="Keep noticing, but send nothing until this is off again.")
     cron_secret: SecretStr | None = Field(None, description="What outside schedulers present to start a job.")
@@ -107,9 +113,11 @@ class Settings(BaseSettings):
     @field_validator("database_url")
     @classmethod
     def _known_database(cls, value: SecretStr) -> SecretStr:
-        scheme = value.get_secret_value().partition(":")[0]
-        if scheme not in {"sqlite", "postgresql", "postgresql+pg8000"}:
+        parts = urlsplit(value.get_secret_value())
+        if parts.scheme not in {"sqlite", "postgresql", "postgresql+pg8000"}:
             raise ValueError("must begin with sqlite:/// or postgresql://")
+        if parts.scheme != "sqlite" and not parts.username:
+            raise ValueError("must name a user: postgresql://user:password@host/name")
         return value
 
     @model_validator(mode="after")

@@ -26,6 +26,9 @@ from chalicelib.settings import Settings, SettingsError, settings
 if TYPE_CHECKING:
     import httpx
 
+    from chalicelib.catalog.ridb import Progress
+    from chalicelib.catalog.sync import SyncResult
+
 log = logging.getLogger(__name__)
 
 VERSION = "0.1.0"
@@ -93,6 +96,7 @@ class Readiness:
     oldest: timedelta | None = None
     last_discovery: datetime | None = None
     running: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
 
 
 def readiness() -> Readiness:
@@ -111,13 +115,27 @@ def readiness() -> Readiness:
         return Readiness("the database does not answer")
     broken = ", ".join(runtime.unhealthy())
     problem = f"the last run of {broken} failed" if broken else None
-    return Readiness(problem, waiting.due, waiting.oldest, discovered, tuple(runtime.running()))
+    return Readiness(
+        problem, waiting.due, waiting.oldest, discovered, tuple(runtime.running()), tuple(runtime.pending())
+    )
 
 
 @lru_cache(maxsize=1)
 def process_runtime() -> RuntimeState:
     """The runtime state of a long-lived process. Invocations in a cloud make their own."""
     return RuntimeState()
+
+
+def refresh_catalog(
+    deps: Deps, *, downloading: "Progress | None" = None, taking_over: "Progress | None" = None
+) -> "SyncResult":
+    """Fetch the catalogue's export and take it over. Raises ExportError, and what the database raises."""
+    from chalicelib.catalog.refresh import refresh
+
+    origin = deps.settings.ridb_url
+    with ExitStack() as stack:
+        ask = client(stack, origin)
+        return refresh(deps.database, ask, origin, deps.clock(), downloading=downloading, taking_over=taking_over)
 
 
 def secret_keys(*, make: bool) -> list[str]:

@@ -31,6 +31,7 @@ def ready() -> Response:
         "backlog": {"due": state.due, "oldest_seconds": _seconds(state.oldest)},
         "last_discovery": iso(state.last_discovery) if state.last_discovery else None,
         "running": list(state.running),
+        "pending": list(state.pending),
     }
     return Response(body, status_code=HTTPStatus.OK if state.problem is None else HTTPStatus.SERVICE_UNAVAILABLE)
 

@@ -1,9 +1,7 @@
 """`catalog …`: campgrounds by name."""
 
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 
@@ -27,17 +25,14 @@ def catalog() -> None:
 def sync(file: Path | None) -> None:
     """Take over the RIDB full export: recreation areas and campgrounds of Recreation.gov."""
     from chalicelib import wiring
-    from chalicelib.catalog.download import EXPORT_PATH, download
     from chalicelib.catalog.sync import sync
 
-    with wired() as deps, ExitStack() as stack:
-        if file is None:
-            file = Path(stack.enter_context(TemporaryDirectory(prefix="sitebell-"))) / "ridb.zip"
-            origin = deps.settings.ridb_url
-            with progress("downloading the export") as tell:
-                download(wiring.client(stack, origin), f"{origin}{EXPORT_PATH}", file, tell)
-        with progress("taking the export over") as tell:
+    with wired() as deps, progress("taking the export over") as tell:
+        if file is not None:
             result = sync(deps.database, file, deps.clock(), tell)
+        else:
+            with progress("downloading the export") as downloading:
+                result = wiring.refresh_catalog(deps, downloading=downloading, taking_over=tell)
     told = asdict(result)
     emit(
         told,

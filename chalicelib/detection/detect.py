@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timedelta
 from threading import Lock
-from uuid import UUID, uuid4
+from uuid import UUID, uuid4, uuid5
 
 from sqlalchemy import func, or_, update
 
@@ -17,7 +17,7 @@ from chalicelib.detection.documents import Documents, Fetched
 from chalicelib.detection.due import Target, due_targets
 from chalicelib.detection.pace import Pace
 from chalicelib.detection.record import Recorded, record
-from chalicelib.history import JobAttempt, RunResult
+from chalicelib.history import MAX_ATTEMPTS, JobAttempt, RunResult
 from chalicelib.providers.contract import CampsiteMetadata, CheckError, Provider
 from chalicelib.stays.nights import months
 
@@ -68,7 +68,7 @@ def run(deps: Deps, until: datetime) -> RunResult:
     if counts["targets_checked"]:
         deps.runtime.last_discovery = started
     troubled = counts["targets_failed"] or any(lane.unavailable for lane in lanes)
-    history = tuple(attempt for lane in lanes for attempt in lane.history)
+    history = tuple(attempt for lane in lanes for attempt in lane.history)[-MAX_ATTEMPTS:]
     outcome = "degraded" if troubled else "success"
     return RunResult("detect", run_id, started, deps.clock(), outcome, {key: counts[key] for key in COUNTS}, history)
 
@@ -104,10 +104,12 @@ class _Lane:
 
     def _next(self) -> Target | None:
         with self._lock:
+            fetch = timedelta(seconds=self.deps.settings.fetch_deadline)
+            if self.deps.clock() + fetch > self.until:
+                return None
             if not self._opened:
                 self._opened = True
                 self._closed = not self._available()
-            fetch = timedelta(seconds=self.deps.settings.fetch_deadline)
             if self._closed or self.deps.clock() + fetch > self.until:
                 return None
             while self.waiting:
@@ -123,11 +125,22 @@ class _Lane:
             self.unavailable = self._pace.is_open()
             return not self.unavailable
         target = self.waiting[0]
-        if self._pace.take_probe():
-            self._documents.probe(target.campground_id, self._months(target)[0])
+        wanted = self._months(target)
+        if wanted and self._pace.take_probe():
+            self._documents.probe(target.campground_id, wanted[0])
             self.counts["requests"] += 1
+            if self._pace.is_open() or self._pace.half_open():
+                self._send_back(target)
         self.unavailable = self._pace.is_open() or self._pace.half_open()
         return not self.unavailable
+
+    def _send_back(self, target: Target) -> None:
+        """The next probe is another target's: one that always fails must not keep the breaker open for all."""
+        statement = (
+            update(unique_targets).where(unique_targets.c.id == target.id).values(last_attempt_at=self.deps.clock())
+        )
+        with self.deps.database.transaction() as connection:
+            connection.execute(statement)
 
     def _check(self, target: Target) -> None:
         """Check one target.
@@ -138,7 +151,7 @@ class _Lane:
         """
         now = self.deps.clock()
         wanted = self._months(target)
-        token = self._lease(target, len(wanted) + 1, now)
+        token = self._lease(target, len(wanted) + 1, now) if wanted else None  # its last night may just have passed
         if token is None:
             self._count(targets_skipped=1)
             return
@@ -266,9 +279,9 @@ class _Lane:
 
     def _remember(self, target: Target, started: datetime, outcome: str, error: CheckError | None = None) -> None:
         attempt = JobAttempt(
-            job_id=uuid4(),
+            job_id=uuid5(target.id, str(target.last_checked_at)),  # the same until a check succeeds
             kind="check",
-            attempt=1,
+            attempt=target.failures + 1,
             started_at=started,
             finished_at=self.deps.clock(),
             outcome=outcome,

@@ -18,6 +18,7 @@ from chalicelib.detection.due import Target, eligible
 from chalicelib.outbox.enqueue import Intent, enqueue
 from chalicelib.outbox.payload import Opening
 from chalicelib.outbox.wording import Place, compose
+from chalicelib.settings import Settings
 from chalicelib.stays.campsites import Campsite
 from chalicelib.stays.filters import Filters
 from chalicelib.stays.openings import Comparison, MonthAnswer, Result, compare
@@ -53,7 +54,14 @@ def record(
         known = _described(connection, target, answers)
         start = max(target["start_date"], began.date())
         comparison = compare(stored, known, start, target["end_date"], began)
-        intents = _intents(deps, connection, target, stored, comparison, began)
+        place = Place.of(
+            deps.providers[due.provider].info,
+            due.campground_id,
+            target["campground_name"],
+            target["start_date"],
+            target["end_date"],
+        )
+        intents = _intents(connection, deps.settings, target, place, _Change(stored, comparison, began))
         _replace(deps, connection, due.id, stored, comparison.results)
         remembered = any(result.unknown_since for result in comparison.results.values())
         connection.execute(
@@ -161,84 +169,71 @@ def _replace(
     if changed:
         insert = deps.database.upsert(scan_results)
         replaced = {name: insert.excluded[name] for name in ("campsite", "nights", "unknown_since")}
-        connection.execute(
-            insert.on_conflict_do_update(index_elements=["target_id", "campsite_id"], set_=replaced), changed
-        )
+        upsert = insert.on_conflict_do_update(index_elements=["target_id", "campsite_id"], set_=replaced)
+        # Without RETURNING, SQLAlchemy sends a row at a time where there is an ON CONFLICT (its issue 13130).
+        connection.execute(upsert.returning(scan_results.c.campsite_id), changed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """Results before a check and after it; `began` is when its fetch did."""
+
+    stored: Mapping[str, Result]
+    comparison: Comparison
+    began: datetime
+
+    def matches(self, scan: RowMapping) -> dict[str, frozenset[date]]:
+        """The nights to tell a scan of, by campsite id."""
+        filters = filters_of(scan)
+        found = {
+            site_id: filters.matching_nights(result.campsite, result.nights, self._news(scan, filters, site_id))
+            for site_id, result in self.comparison.results.items()
+        }
+        return {site_id: nights for site_id, nights in found.items() if nights}
+
+    def _news(self, scan: RowMapping, filters: Filters, site_id: str) -> frozenset[date]:
+        """The nights of a campsite that are new to this scan.
+
+        To a new or changed scan every night that this check saw. To others the openings; nights that were unknown when
+        the scan joined and are seen again; and everything where only now it is known that the campsite will do.
+        """
+        before = self.stored.get(site_id)
+        if scan["version"] != scan["told_version"] or (before is not None and not filters.admit(before.campsite)):
+            return self.comparison.results[site_id].known_nights()
+        joined = scan["told_at"]
+        again = self.comparison.seen_again.get(site_id, {})
+        unseen = {night for night, since in again.items() if joined is not None and joined >= since}
+        return self.comparison.openings.get(site_id, frozenset()) | unseen
 
 
 def _intents(
-    deps: Deps,
-    connection: Connection,
-    target: RowMapping,
-    stored: Mapping[str, Result],
-    comparison: Comparison,
-    began: datetime,
+    connection: Connection, settings: Settings, target: RowMapping, place: Place, change: _Change
 ) -> list[Intent]:
     """What is to be told of this detection, to whom; scans that were new or changed count as told from here on."""
     scans = connection.execute(
         select(user_scans)
         .join(users, users.c.id == user_scans.c.user_id)
-        .where(user_scans.c.target_id == target["id"], *eligible(deps.settings))
+        .where(user_scans.c.target_id == target["id"], *eligible(settings))
         .order_by(user_scans.c.id)
         .with_for_update(of=user_scans, key_share=True)
     )
     detection_id = uuid4()
-    provider = deps.providers[target["provider"]].info
-    place = Place.of(
-        provider, target["campground_id"], target["campground_name"], target["start_date"], target["end_date"]
-    )
     intents: list[Intent] = []
     for scan in scans.mappings():
-        filters = filters_of(scan)
-        matches = {
-            site_id: nights
-            for site_id, result in comparison.results.items()
-            if (
-                nights := filters.matching_nights(
-                    result.campsite, result.nights, _news(scan, filters, site_id, stored, comparison)
-                )
-            )
-        }
+        openings = [
+            Opening(change.comparison.results[site_id].campsite, tuple(sorted(nights)), place.campsite_link(site_id))
+            for site_id, nights in change.matches(scan).items()
+        ]
+        for key, told in _split(openings, scan["mode"], settings.direct_limit):
+            payload = compose(place, told, change.began, summary=key == "summary")
+            intents.append(Intent(detection_id, scan["user_id"], scan["id"], target["id"], key, payload))
         if scan["version"] != scan["told_version"]:
             connection.execute(
                 update(user_scans)
                 .where(user_scans.c.id == scan["id"])
-                .values(told_version=scan["version"], told_at=began)
+                .values(told_version=scan["version"], told_at=change.began)
             )
-        openings = [
-            Opening(comparison.results[site_id].campsite, tuple(sorted(nights)), place.campsite_link(site_id))
-            for site_id, nights in matches.items()
-        ]
-        intents += [
-            Intent(
-                detection_id,
-                scan["user_id"],
-                scan["id"],
-                target["id"],
-                key,
-                compose(place, told, began, summary=key == "summary"),
-            )
-            for key, told in _split(openings, scan["mode"], deps.settings.direct_limit)
-        ]
     return intents
-
-
-def _news(
-    scan: RowMapping, filters: Filters, site_id: str, stored: Mapping[str, Result], comparison: Comparison
-) -> frozenset[date]:
-    """The nights of a campsite that are new to this scan.
-
-    To a new or changed scan every night that this check saw. To others the openings; nights that were unknown when the
-    scan joined and are seen again; and everything where only now it is known that the campsite will do.
-    """
-    result = comparison.results[site_id]
-    before = stored.get(site_id)
-    if scan["version"] != scan["told_version"] or (before is not None and not filters.admit(before.campsite)):
-        return result.known_nights()
-    joined = scan["told_at"]
-    again = comparison.seen_again.get(site_id, {})
-    unseen = {night for night, since in again.items() if joined is not None and joined >= since}
-    return comparison.openings.get(site_id, frozenset()) | unseen
 
 
 def _split(openings: Sequence[Opening], mode: str, direct_limit: int) -> list[tuple[str, Sequence[Opening]]]:

@@ -33,6 +33,9 @@ log = logging.getLogger(__name__)
 LEASE_MARGIN = timedelta(seconds=10)
 """What an attempt's lease outlasts its deadline by: time to record the outcome in."""
 
+STORAGE_FAULTS = (SQLAlchemyError, OSError)
+"""What the database raises: pg8000 tells of a silent server by a bare TimeoutError, which is an OSError."""
+
 TOLD_OR_TO_BE = [Status.PENDING.value, Status.RETRY.value, Status.SENDING.value, Status.SENT.value]
 FEW = 50
 """Campsites of an alert up to which their results are read by name; beyond, the target's are read whole."""
@@ -91,13 +94,8 @@ def claim_next(deps: Deps, due_by: datetime, full: Collection[str]) -> Claim | S
         if row is None:
             return None
         try:
-            return _claimed(deps, connection, row)
-        except Skip as skip:
-            told = _payload_nights(row["payload"])
-            sources = [Status(row["status"])]
-            finish(connection, row["id"], sources, Status.SKIPPED, deps.clock(), category=skip.reason, told=told)
-            return skip.reason
-        except (SQLAlchemyError, KindFull):
+            return _claimed_or_skipped(deps, connection, row)
+        except (*STORAGE_FAULTS, KindFull):
             raise
         except Exception as error:  # whatever it is, it is this row's alone
             log.exception("an outbox row broke its claim", extra={"outbox_id": str(row["id"])})
@@ -175,6 +173,16 @@ def _is_later(later: Any) -> ColumnElement[bool]:
         later.c.status.in_(TOLD_OR_TO_BE),
         or_(later.c.created_at > o.created_at, and_(later.c.created_at == o.created_at, later.c.id > o.id)),
     )
+
+
+def _claimed_or_skipped(deps: Deps, connection: Connection, row: RowMapping) -> Claim | SkipReason:
+    try:
+        return _claimed(deps, connection, row)
+    except Skip as skip:
+        told = _payload_nights(row["payload"])
+        sources = [Status(row["status"])]
+        finish(connection, row["id"], sources, Status.SKIPPED, deps.clock(), category=skip.reason, told=told)
+        return skip.reason
 
 
 def _claimed(deps: Deps, connection: Connection, row: RowMapping) -> Claim:
@@ -272,7 +280,7 @@ def _less_newer(
     later = notification_outbox.alias("later")
     o = notification_outbox.c
     rows = connection.execute(
-        select(later.c.status, later.c.target_id, later.c.payload, later.c.told)
+        select(later.c.status, later.c.user_id, later.c.target_id, later.c.payload, later.c.told)
         .select_from(notification_outbox.join(later, and_(later.c.scan_id == o.scan_id, _is_later(later))))
         .where(o.id == row["id"])
     ).mappings()
@@ -287,7 +295,7 @@ def _told_by(newer: RowMapping, row: RowMapping, truth: Truth) -> Mapping[str, f
     if newer["status"] in {Status.SENT, Status.SENDING}:
         told: dict[str, list[str]] = newer["told"] or {}
         return {site_id: frozenset(map(date.fromisoformat, own)) for site_id, own in told.items()}
-    if newer["target_id"] != row["target_id"]:
+    if (newer["user_id"], newer["target_id"]) != (row["user_id"], row["target_id"]):
         return {}
     try:
         return truth.nights_to_tell(NotificationDTO.from_json(newer["payload"]))

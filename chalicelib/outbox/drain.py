@@ -9,7 +9,6 @@ from threading import Lock, Thread
 from uuid import UUID, uuid4
 
 from sqlalchemy import select
-from sqlalchemy.exc import SQLAlchemyError
 
 from chalicelib.channels.contract import Channel, Message
 from chalicelib.channels.outcomes import DeliveryError, DeliveryErrorCategory, Outcome, OutcomeClass
@@ -18,7 +17,15 @@ from chalicelib.deps import Deps
 from chalicelib.history import JobAttempt, RunResult
 from chalicelib.outbox.acknowledge import acknowledge, patiently
 from chalicelib.outbox.backlog import backlog
-from chalicelib.outbox.claim import LEASE_MARGIN, Claim, KindFull, RowBroken, claim_broken, claim_next
+from chalicelib.outbox.claim import (
+    LEASE_MARGIN,
+    STORAGE_FAULTS,
+    Claim,
+    KindFull,
+    RowBroken,
+    claim_broken,
+    claim_next,
+)
 from chalicelib.outbox.finish import finish
 from chalicelib.outbox.states import (
     ATTEMPTS_EXHAUSTED,
@@ -70,9 +77,9 @@ class _Drain:
 
     def work_off(self, workers: int) -> None:
         try:
-            self.counts["recovered"] = recover(self.deps)
+            self.counts["recovered"] = recover(self.deps, self.started)
             due = self._due()
-        except SQLAlchemyError as error:
+        except STORAGE_FAULTS as error:
             self._storage_fault(error)
             return
         needed = min(workers, due)
@@ -87,7 +94,7 @@ class _Drain:
         remaining = 0
         try:
             remaining = self._due()
-        except SQLAlchemyError as error:
+        except STORAGE_FAULTS as error:
             self._storage_fault(error)
         troubled = self.counts["failed"] or self.counts["retried"] or self.row_broke
         outcome = "error" if self.storage_failed else "degraded" if troubled else "success"
@@ -112,7 +119,7 @@ class _Drain:
                 full.add(error.kind)
             except RowBroken as broken:
                 self._charge(broken.row_id)
-            except SQLAlchemyError as error:
+            except STORAGE_FAULTS as error:
                 self._storage_fault(error)
 
     def _attempt(self, claim: Claim) -> None:
@@ -130,8 +137,8 @@ class _Drain:
     def _send(self, claim: Claim, channel: Channel, message: Message) -> Outcome | None:
         """One attempt within its total deadline; None when the code itself broke.
 
-        The attempt runs in a thread of its own, which is abandoned at the deadline: nothing else bounds a name's look-up
-        or a dripping answer. If it is accepted after all, that settles the row, unless a newer attempt has it.
+        The attempt runs in a thread of its own, which is abandoned at the deadline: nothing else bounds a name's
+        look-up or a dripping answer. If it is accepted after all, that settles the row, unless a newer attempt has it.
         """
         now = self.deps.clock()
         answer = _in_a_thread(lambda: channel.send(claim.recipient, message, now))
@@ -160,12 +167,13 @@ class _Drain:
         """A row that makes the code raise pays with an attempt, and cannot stop the run."""
         self.row_broke = True
         try:
-            claim = claim_broken(self.deps, row_id)
+            claim = patiently(self.deps, lambda: claim_broken(self.deps, row_id))
             if claim is None:
                 return
             self._count("claimed")
-            self._tell(claim, None, acknowledge(self.deps, claim, None), self.deps.clock())
-        except SQLAlchemyError as error:
+            status = patiently(self.deps, lambda: acknowledge(self.deps, claim, None))
+            self._tell(claim, None, status, self.deps.clock())
+        except STORAGE_FAULTS as error:
             self._storage_fault(error)
 
     def _tell(self, claim: Claim, outcome: Outcome | None, status: Status | None, began: datetime) -> None:
@@ -200,16 +208,15 @@ class _Drain:
         with self._lock:
             self.counts[name] += 1
 
-    def _storage_fault(self, error: SQLAlchemyError) -> None:
+    def _storage_fault(self, error: Exception) -> None:
         log.error("the storage failed; this drain stops", exc_info=error)
         self.storage_failed = True
 
 
-def recover(deps: Deps) -> int:
-    """Rows whose attempt was interrupted become due again, or failed when all four are used. Gives back how many."""
+def recover(deps: Deps, now: datetime) -> int:
+    """Rows whose attempt was interrupted become due at `now`, or failed when all four are used. Gives back how many."""
     o = notification_outbox.c
     with deps.database.transaction() as connection:
-        now = deps.clock()
         ended = (o.status == Status.SENDING.value, o.next_attempt_at <= now)
         again = move([Status.SENDING], Status.RETRY, next_attempt_at=now, error_category=INTERRUPTED)
         recovered = connection.execute(again.where(*ended, o.attempt_count < MAX_ATTEMPTS)).rowcount
@@ -239,5 +246,5 @@ def _settle_late(deps: Deps, claim: Claim, late: Future[Outcome]) -> None:
         return
     try:
         patiently(deps, lambda: acknowledge(deps, claim, late.result()))
-    except SQLAlchemyError:
+    except STORAGE_FAULTS:
         log.exception("a late acceptance could not be recorded", extra={"outbox_id": str(claim.id)})

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from types import NoneType
 from typing import Any
 
 from chalicelib.history import iso
@@ -84,28 +85,24 @@ class NotificationDTO:
             openings = _openings(data) if "openings" in data else (_earlier_opening(data),)
             seen_at = data.get("seen_at")
             return cls(
-                title=str(data["title"]),
-                message=str(data["message"]),
-                booking_url=str(data["booking_url"]),
-                park_name=str(data["park_name"]),
-                campsite_name=data.get("campsite_name"),
+                title=_as(data["title"], str),
+                message=_as(data["message"], str),
+                booking_url=_as(data["booking_url"], str),
+                park_name=_as(data["park_name"], str),
+                campsite_name=_as(data.get("campsite_name"), str, NoneType),
                 start_date=date.fromisoformat(data["start_date"]),
                 end_date=date.fromisoformat(data["end_date"]),
                 openings=openings,
                 seen_at=datetime.fromisoformat(seen_at) if seen_at else None,
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise MalformedPayload(type(error).__name__) from None
 
 
 def _openings(data: Mapping[str, Any]) -> tuple[Opening, ...]:
     return tuple(
-        Opening(
-            Campsite.from_json(item),
-            tuple(date.fromisoformat(night) for night in item["nights"]),
-            str(item["booking_url"]),
-        )
-        for item in data["openings"]
+        Opening(_checked(Campsite.from_json(item)), _nights(item["nights"]), _as(item["booking_url"], str))
+        for item in _as(data["openings"], list)
     )
 
 
@@ -114,12 +111,35 @@ def _earlier_opening(data: Mapping[str, Any]) -> Opening:
     metadata = data["metadata"]
     kind = metadata.get("campsite_type")
     campsite = Campsite(
-        id=str(metadata["campsite_id"]),
-        name=str(data.get("campsite_name") or ""),
+        id=str(_as(metadata["campsite_id"], str, int)),
+        name=data.get("campsite_name") or "",
         provider_type=kind,
         types=types_of(kind),
         electric=metadata.get("is_electric"),
         accessible=metadata.get("is_accessible"),
     )
-    nights = tuple(date.fromisoformat(night) for night in metadata["available_dates"])
-    return Opening(campsite, nights, str(data["booking_url"]))
+    return Opening(_checked(campsite), _nights(metadata["available_dates"]), data["booking_url"])
+
+
+def _nights(listed: Any) -> tuple[date, ...]:
+    return tuple(date.fromisoformat(night) for night in _as(listed, list))
+
+
+def _checked(campsite: Campsite) -> Campsite:
+    """The same campsite, each of whose facts is of its kind: queries and filters rely on it. Raises TypeError."""
+    for fact in (campsite.id, campsite.name, *campsite.types, *(item.name for item in campsite.equipment)):
+        _as(fact, str)
+    for fact in (campsite.loop, campsite.provider_type):
+        _as(fact, str, NoneType)
+    for fact in (campsite.electric, campsite.accessible):
+        _as(fact, bool, NoneType)
+    for fact in (campsite.min_people, campsite.max_people, *(item.max_length for item in campsite.equipment)):
+        _as(fact, int, NoneType)
+    return campsite
+
+
+def _as(value: Any, *kinds: type) -> Any:
+    """The value, when it is of one of these kinds. Raises TypeError."""
+    if not isinstance(value, kinds):
+        raise TypeError
+    return value

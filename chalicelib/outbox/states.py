@@ -33,7 +33,7 @@ MOVES = {
     Status.SKIPPED: frozenset[Status](),
     Status.FAILED: frozenset[Status](),
 }
-"""Allowed moves. One more, with its token alone: retry → sent, by the last attempt's late acceptance (`LATE_ACCEPTANCE`)."""
+"""Allowed moves. One more, with its token alone: retry → sent, by the last attempt's late acceptance."""
 
 LATE_ACCEPTANCE = (Status.RETRY, Status.SENT)
 

@@ -5,7 +5,6 @@ from typing import Any
 from chalice.app import CloudWatchEvent
 
 from chalicelib import wiring
-from chalicelib.runtime import logs
 
 RESERVE = 2.0  # seconds of an invocation that are left for closing connections and giving the result back
 
@@ -15,7 +14,6 @@ def invoke(job: str, event: CloudWatchEvent) -> dict[str, object]:
 
     Raises SettingsError and NotAtHead: an instance that is set up wrongly shall show in the cloud's own error count.
     """
-    logs.set_up()
     context: Any = event.context  # the Lambda context, which Chalice's annotation takes for a dict
     remaining = context.get_remaining_time_in_millis() / 1000 - RESERVE
     with wiring.wired() as deps:

@@ -3,25 +3,29 @@
 import logging
 import re
 import signal
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from threading import Event, Thread
 from typing import Any
+from uuid import uuid4
 
 from chalice.app import Chalice
 from chalice.config import Config
 from chalice.local import ChaliceRequestHandler, LocalDevServer
 
 from chalicelib import wiring
-from chalicelib.history import RunResult
+from chalicelib.deps import Deps
+from chalicelib.history import JobAttempt, RunResult
 from chalicelib.runtime import logs
+from chalicelib.settings import settings
 
 log = logging.getLogger(__name__)
 
 LONGEST_RUN = {"detect": 60.0, "drain": 120.0, "prune": 300.0}
 """Seconds that a run may take, as in `.chalice/config.json`."""
 
+CATALOG = "catalog"
 UNITS = {"minute": 60, "hour": 3600, "day": 86400}
 
 
@@ -49,7 +53,7 @@ def running(host: str, port: int) -> Generator[str]:
         web = Thread(target=server.serve_forever, name="web", daemon=True)
         web.start()
         stack.callback(server.shutdown)
-        scheduler = Scheduler(schedules(app))
+        scheduler = Scheduler([*schedules(app), *_catalog_schedule()])
         stack.callback(scheduler.stop)
         scheduler.start()
         yield f"http://{host}:{server.server_address[1]}"
@@ -66,6 +70,11 @@ class Schedule:
 def schedules(app: Chalice) -> list[Schedule]:
     """The schedules that stand in `app.py`, which Chalice's own local server never fires."""
     return [Schedule(source.name, _seconds(source)) for source in app.event_sources]
+
+
+def _catalog_schedule() -> list[Schedule]:
+    hours = settings().catalog_refresh_hours
+    return [Schedule(CATALOG, int(hours * 3600))] if hours else []
 
 
 def _seconds(source: Any) -> int:
@@ -106,13 +115,34 @@ class Scheduler:
             if not self._stopped:
                 wake.clear()
 
+    def ask(self, job: str) -> None:
+        """Have a job run as soon as it is free; asking twice is asking once."""
+        wiring.process_runtime().ask(job)
+        self._wakes[job].set()
+
     def _run(self, job: str) -> None:
-        waker: Callable[[], None] | None = self._wakes["drain"].set if job == "detect" else None
         try:
-            with wiring.wired(runtime=wiring.process_runtime(), wake=waker) as deps:
-                tell(wiring.run(job, deps, LONGEST_RUN[job]))
+            with wiring.wired(runtime=wiring.process_runtime(), wake=lambda: self.ask("drain")) as deps:
+                if job == CATALOG:
+                    refresh_catalog(deps)
+                else:
+                    tell(wiring.run(job, deps, LONGEST_RUN[job]))
         except Exception:  # the next turn may do better, and the other functions must go on
             log.exception("%s could not run", job)
+
+
+def refresh_catalog(deps: Deps) -> None:
+    """Refresh the catalogue, and remember how that went."""
+    started, job_id, outcome = deps.clock(), uuid4(), "failed"
+    deps.runtime.run_started(CATALOG)
+    try:
+        result = wiring.refresh_catalog(deps)
+        outcome = "success"
+        log.info("catalogue refreshed: %d campgrounds", result.campgrounds)
+    finally:
+        finished = deps.clock()
+        deps.runtime.run_finished(CATALOG, at=finished, healthy=True)  # an old catalogue still serves
+        deps.runtime.add(JobAttempt(job_id, CATALOG, 1, started, finished, outcome))
 
 
 def tell(result: RunResult) -> None:

@@ -1,4 +1,4 @@
-"""Logs: a JSON object a line in the cloud, a readable line on a terminal; never an exception's text, which may quote."""
+"""Logs: a JSON object a line in the cloud, words on a terminal; never an exception's text, which may quote data."""
 
 import json
 import logging

@@ -33,7 +33,7 @@ def months(start: date, end: date) -> list[date]:
     """First days of the months that the nights of `[start, end)` touch: checkout on the 1st does not touch its month."""
     found: list[date] = []
     month = first_of_month(start)
-    while month < end:
+    while month < end and start < end:
         found.append(month)
         month = first_of_month(month + timedelta(days=32))
     return found

@@ -117,11 +117,14 @@ def compare(
 
 
 def _described_best(stored: Mapping[str, Result], answers: Iterable[MonthAnswer]) -> dict[str, Campsite]:
-    """Every campsite of the answers and of what is stored; a record that told nothing of its site describes none."""
+    """Every campsite with open nights, and what is stored. A record that told nothing of its site describes none.
+
+    Nor does one without open nights: metadata completes the others alone, and what is kept of a site stays whole.
+    """
     found = {campsite_id: result.campsite for campsite_id, result in stored.items()}
     for answer in answers:
         for campsite_id, site in answer.sites.items():
-            if site.campsite.provider_type is not None or campsite_id not in found:
+            if site.nights and (site.campsite.provider_type is not None or campsite_id not in found):
                 found[campsite_id] = site.campsite
     return found
 

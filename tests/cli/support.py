@@ -16,7 +16,7 @@ def run_process(
     return subprocess.run(
         [sys.executable, "-W", "error", "-m", "chalicelib", *map(str, words)],
         cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **env},
+        env={"PYTHONPATH": str(ROOT), **env},
         input=stdin,
         capture_output=True,
         text=True,

@@ -8,6 +8,7 @@ from uuid import uuid4
 import click
 import pytest
 from click.testing import Result
+from sqlalchemy import text
 
 from chalicelib.channels.outcomes import DeliveryErrorCategory, Outcome, OutcomeClass
 from chalicelib.cli.main import cli
@@ -289,6 +290,16 @@ def test_run_prints_the_functions_result_alone(invoke: Invoke, job: str) -> None
     assert (told["job"], told["outcome"]) == (job, "success")
     assert set(told) == {"job", "run_id", "started_at", "finished_at", "outcome", "counts", "history"}
     assert f"{job}: success (nothing to do)" in invoke("run", job).stdout
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)  # PostgreSQL's tables serve the next test too
+def test_a_run_that_breaks_fails(invoke: Invoke, world: World) -> None:
+    with world.deps.database.transaction() as connection:
+        connection.execute(text("ALTER TABLE notification_outbox RENAME TO elsewhere"))
+    result = invoke("run", "drain", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)
+    assert "Traceback" not in result.output
 
 
 def test_keys_rotate_counts_what_it_encrypted(invoke: Invoke, world: World) -> None:

@@ -1,7 +1,7 @@
 """The real adapters over HTTP on loopback, against the sandbox; time is moved by hand on both sides."""
 
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -17,7 +17,7 @@ from chalicelib.db.tables import alert_history, notification_outbox, scan_result
 from chalicelib.db.vault import Vault
 from chalicelib.deps import Deps
 from chalicelib.detection import detect
-from chalicelib.history import RunResult
+from chalicelib.history import RunResult, RuntimeState
 from chalicelib.outbox import drain, prune
 from chalicelib.providers.recreation_gov import RecreationGov, RecreationGovConfig
 from sandbox.booking_site import BookingSite
@@ -57,6 +57,23 @@ class Live:
     def prune(self) -> RunResult:
         return prune.run(self.deps, self.clock() + timedelta(seconds=60))
 
+    @contextmanager
+    def elsewhere(self) -> Generator["Live"]:
+        """The same world seen by another process: it shares the database and the outside world, and no memory."""
+        url = self.deps.database.engine.url.render_as_string(hide_password=False)
+        with closing(Database(url)) as database:
+            yield replace(self, deps=replace(self.deps, database=database, runtime=RuntimeState()))
+
+    def asked(self) -> list[str]:
+        """What the booking site was asked for by checks: `100 2027-07` for a month, `100 campsites` for metadata."""
+        asked: list[str] = []
+        for request in self.site.requests:
+            if request.path.endswith("/month"):
+                asked.append(f"{request.path.split('/')[-2]} {request.params['start_date'][0][:7]}")
+            elif request.path == "/api/search/campsites":
+                asked.append(f"{request.params['fq'][0].removeprefix('asset_id:')} campsites")
+        return asked
+
     def camper(
         self, *, email: str = "ann@example.org", key: str = USER_KEY, campground: str = "100", **request: Any
     ) -> tuple[UUID, UUID]:
@@ -90,9 +107,10 @@ class Live:
             rows = connection.execute(select(scan_results.c.campsite_id, scan_results.c.nights))
             return {row.campsite_id: sorted(row.nights) for row in rows}
 
-    def target(self) -> RowMapping:
+    def target(self, campground: str = "100") -> RowMapping:
+        here = unique_targets.c.campground_id == campground
         with self.deps.database.reading() as connection:
-            return connection.execute(select(unique_targets)).mappings().one()
+            return connection.execute(select(unique_targets).where(here)).mappings().one()
 
     def history(self) -> list[RowMapping]:
         with self.deps.database.reading() as connection:
