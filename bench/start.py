@@ -1,8 +1,8 @@
 """CPU time of imports in fresh interpreters, beside the bare imports of the libraries that cannot be avoided.
 
 `app`: what `import app` loads. A function's: everything that is loaded from the interpreter's start to its first
-result, found by running it once (one due target, one due alert, an upstream that refuses the connection, PostgreSQL) and then
-imported in the same order without being run.
+result, found by running it once (PostgreSQL, one due target, one due alert, an upstream that refuses the connection)
+and then imported in the same order without being run.
 """
 
 import json

@@ -43,7 +43,7 @@ def acknowledge(deps: Deps, claim: Claim, outcome: Outcome | None) -> Status | N
         status = _move(deps, connection, claim, outcome, now)
         if status is not None and outcome is not None:
             _note_channel(connection, claim, outcome)
-            _note_kind(connection, claim, outcome, now)
+            _note_kind(deps, connection, claim, outcome, now)
     if status is None:
         log.warning("a stale acknowledgement was dropped", extra={"outbox_id": str(claim.id), "attempt": claim.attempt})
     return status
@@ -113,7 +113,7 @@ def _note_channel(connection: Connection, claim: Claim, outcome: Outcome) -> Non
         connection.execute(update(notification_channels).where(c.id == claim.channel_id).values(refusals=0))
 
 
-def _note_kind(connection: Connection, claim: Claim, outcome: Outcome, now: datetime) -> None:
+def _note_kind(deps: Deps, connection: Connection, claim: Claim, outcome: Outcome, now: datetime) -> None:
     """The breaker of a kind of channel: a refused application token, a spent quota or five faults in a row park it."""
     k = channel_states.c
     if claim.kind is None or outcome.category is DeliveryErrorCategory.MALFORMED_PAYLOAD:
@@ -124,10 +124,9 @@ def _note_kind(connection: Connection, claim: Claim, outcome: Outcome, now: date
             values = {"faults": 0, "backoff_seconds": 0, "parked_until": None, "error_category": None}
             connection.execute(cleared.values(**values))
         return
-    state = connection.execute(select(channel_states).where(k.kind == claim.kind).with_for_update()).one_or_none()
-    if state is None:  # a kind without a limit has no row until something goes wrong
-        connection.execute(channel_states.insert().values(kind=claim.kind, faults=1))
-        return
+    # A kind without a limit has no row until something goes wrong, which may go wrong twice at once.
+    connection.execute(deps.database.upsert(channel_states).values(kind=claim.kind).on_conflict_do_nothing())
+    state = connection.execute(select(channel_states).where(k.kind == claim.kind).with_for_update()).one()
     values = {"faults": state.faults + 1}
     if outcome.parks or state.parked_until is not None or state.faults + 1 >= FAULTS_THAT_PARK:
         values |= _parked(state, outcome, now)

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, literal, select
+from sqlalchemy import Connection, func, literal, select
 
 from chalicelib.db.tables import alert_history, notification_outbox
 from chalicelib.outbox.states import Status, move
@@ -31,7 +31,8 @@ def finish(
     if not connection.execute(statement.where(o.id == row_id)).rowcount:
         return False
     columns = ["id", "user_id", "scan_id", "outcome", "error_category", "attempt_count", "nights", "finished_at"]
-    kept = (o.id, o.user_id, o.scan_id, o.status, o.error_category, o.attempt_count, o.told)
+    told = func.coalesce(o.told, literal({}, o.told.type))  # null: no claim of it ever got so far
+    kept = (o.id, o.user_id, o.scan_id, o.status, o.error_category, o.attempt_count, told)
     story = select(*kept, literal(now, o.finished_at.type)).where(o.id == row_id)
     connection.execute(alert_history.insert().from_select(columns, story))
     return True

@@ -214,7 +214,7 @@ def test_fifty_thousand_alerts_are_found_by_index(live: Live) -> None:
     assert not sorts_before(claimed[0], "ix_notification_outbox_due")
     (counted,) = plans(database, lambda: backlog(database, START))
     assert "ix_notification_outbox_" in counted  # either serves
-    recovered = plans(database, lambda: recover(live.deps))
+    recovered = plans(database, lambda: recover(live.deps, START))
     assert "ix_notification_outbox_status_next_attempt_at" in recovered[0]
     pruned = plans(database, live.prune)
     assert "ix_notification_outbox_finished_at" in pruned[0]

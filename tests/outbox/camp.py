@@ -46,7 +46,7 @@ def july(*days: int) -> list[date]:
 
 def site(campsite_id: str = "101", **known: Any) -> Campsite:
     """A campsite that passes every filter a test asks for, but for what is said otherwise."""
-    facts = {
+    facts: dict[str, Any] = {
         "name": campsite_id[-3:].zfill(3),
         "loop": "A",
         "provider_type": "STANDARD ELECTRIC",
@@ -181,9 +181,15 @@ class Camp:
 
     def sending(self, camper: Camper, **columns: Any) -> UUID:
         """A row whose one attempt is under way, unless said otherwise."""
-        state = {"status": "sending", "attempt_count": 1, "claim_token": uuid4(), "channel_kind": "pushover"}
-        lease = {"next_attempt_at": self.clock() + timedelta(seconds=40), "told": {"101": ["2027-07-10"]}}
-        return self.alert(camper, **(state | lease | columns))
+        state: dict[str, Any] = {
+            "status": "sending",
+            "attempt_count": 1,
+            "claim_token": uuid4(),
+            "channel_kind": "pushover",
+            "next_attempt_at": self.clock() + timedelta(seconds=40),
+            "told": {"101": ["2027-07-10"]},
+        }
+        return self.alert(camper, **(state | columns))
 
     # --- what is done ------------------------------------------------------------------------------------
 

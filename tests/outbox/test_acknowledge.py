@@ -158,7 +158,9 @@ def test_a_channel_deleted_while_the_message_was_sent_is_no_trouble(camp: Camp) 
 # --- the fence -------------------------------------------------------------------------------------------
 
 OUTCOMES = pytest.mark.parametrize(
-    "outcome", [ACCEPTED, TRANSIENT, AMBIGUOUS, PERMANENT, None], ids=["accepted", "transient", "ambiguous", "permanent", "ours"]
+    "outcome",
+    [ACCEPTED, TRANSIENT, AMBIGUOUS, PERMANENT, None],
+    ids=["accepted", "transient", "ambiguous", "permanent", "ours"],
 )
 
 
@@ -333,7 +335,7 @@ def _busy_from_the_send_on(camp: Camp, row_id: Any) -> Generator[Callable[[], No
 
     camp.channel.while_sending = hold
     try:
-        yield lambda: releases[1]()
+        yield lambda: releases[1]()  # noqa: PLW0108  # it is there later
     finally:
         camp.channel.while_sending = lambda: None
         if releases:
@@ -360,7 +362,12 @@ def test_another_fault_stops_the_drain_which_is_unhealthy_until_one_succeeds(cam
     for number in range(5):
         camp.true_alert(f"p{number}@example.org")
     first = Lock()
-    camp.channel.while_sending = lambda: first.acquire(blocking=False) and _rename(camp, "alert_history", "lost")
+
+    def break_once() -> None:
+        if first.acquire(blocking=False):
+            _rename(camp, "alert_history", "lost")
+
+    camp.channel.while_sending = break_once
     try:
         result = wiring.run("drain", camp.deps, 120)
     finally:

@@ -289,6 +289,7 @@ def test_one_refusal_does_not_take_a_channel_out_of_use(camp: Camp) -> None:
 def test_an_acceptance_forgives_a_recipient(camp: Camp) -> None:
     camper = camp.camper()
     for number, outcome in enumerate([RECIPIENT_REFUSED, RECIPIENT_REFUSED, ACCEPTED, RECIPIENT_REFUSED]):
+        camp.clock.advance(seconds=1)
         camp.channel.outcome = outcome
         camp.alert(camper, delivery_key=str(number))
         camp.drain()
@@ -301,7 +302,8 @@ def test_one_persons_refused_key_does_not_hold_up_the_others(camp: Camp) -> None
     camp = camp.with_channels(pushover=channel)
     bad = camp.camper("bad@example.org", "u-bad")
     for number in range(10):
-        camp.alert(bad, delivery_key=str(number), next_attempt_at=later(camp.clock(), hours=-1))
+        mine = replace(bad, scan_id=camp.scan(bad.user_id))
+        camp.alert(mine, delivery_key=str(number), next_attempt_at=later(camp.clock(), hours=-1))
     _people(camp, 3)
     camp.drain()
     sent = [recipient for recipient, _ in channel.sent]

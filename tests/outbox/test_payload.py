@@ -85,12 +85,24 @@ def test_a_payload_tells_what_a_recheck_needs(camp: Camp) -> None:
 
 # --- garbage ---------------------------------------------------------------------------------------------
 
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=12)
+# What both databases can keep: neither takes Infinity, and PostgreSQL no NUL.
+CHARACTERS = st.characters(exclude_characters="\x00", exclude_categories=["Cs"])
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+SCALARS = st.none() | st.booleans() | st.integers() | FLOATS | st.text(CHARACTERS, max_size=12)
 JSON = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3), max_leaves=12
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(CHARACTERS, max_size=8), inner, max_size=3),
+    max_leaves=12,
 )
 GOOD: dict[str, Any] = NotificationDTO(
-    "t", "m", "https://example.org", "p", None, *july(1, 31), (Opening(site(), tuple(july(10)), "https://example.org"),)
+    title="t",
+    message="m",
+    booking_url="https://example.org",
+    park_name="p",
+    campsite_name=None,
+    start_date=date(2027, 7, 1),
+    end_date=date(2027, 7, 31),
+    openings=(Opening(site(), tuple(july(10)), "https://example.org"),),
 ).to_json()
 
 
@@ -120,8 +132,7 @@ def _read(document: Any) -> None:
     """Reading gives an alert that can be used, or says that it is malformed."""
     try:
         alert = NotificationDTO.from_json(document)
-    except MalformedPayload as error:
-        assert "secret" not in str(error)
+    except MalformedPayload:
         return
     assert all(isinstance(site_id, str) for site_id in alert.nights())
     json.dumps(alert.to_json())
@@ -150,9 +161,12 @@ NEEDED: list[tuple[str | int, ...]] = [
     ("openings", 0, "nights"),
     ("start_date",),
 ]
-MISFITS = [(path, by) for path in NEEDED for by in (None, 7, True, {}, {"secret": 1})]
-MISFITS += [(path, by) for path in ((), ("openings", 0), ("start_date",)) for by in ("", "secret", [], ["secret"])]
-MISFITS += [(("openings",), ["secret"]), (("openings", 0, "nights"), ["secret"]), (("openings", 0, "nights"), "2027-07-10")]
+MISFITS: list[tuple[tuple[str | int, ...], Any]] = [
+    *((path, by) for path in NEEDED for by in (None, 7, True, {}, {"secret": 1})),
+    *((path, by) for path in ((), ("openings", 0), ("start_date",)) for by in ("", "secret", [], ["secret"])),
+    *((path, ["secret"]) for path in (("openings",), ("openings", 0, "nights"))),
+    (("openings", 0, "nights"), "2027-07-10"),
+]
 
 
 @pytest.mark.parametrize(("path", "by"), MISFITS, ids=repr)

@@ -80,7 +80,9 @@ BREAKS: list[tuple[str, str, Break]] = [
     ("no recipient", "credentials_missing", _columns(notification_channels, credentials=None)),
     ("unreadable", "credentials_missing", _columns(notification_channels, credentials="gAAAA-not-of-these-keys")),
 ]
-CAUSES = pytest.mark.parametrize(("reason", "breaks"), [entry[1:] for entry in BREAKS], ids=[name for name, *_ in BREAKS])
+CAUSES = pytest.mark.parametrize(
+    ("reason", "breaks"), [entry[1:] for entry in BREAKS], ids=[name for name, *_ in BREAKS]
+)
 
 
 @CAUSES

@@ -1,0 +1,1 @@
+"""What is made from the code: the generated pages of the documentation, and the picture in README."""
