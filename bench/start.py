@@ -22,7 +22,7 @@ from chalicelib.db.engine import Database
 from chalicelib.db.vault import Vault, new_key
 
 AIM = Aim(1.2, least=False)
-ROUNDS = 7
+ROUNDS = 5
 ROOT = Path(__file__).resolve().parents[1]
 
 APP = ("chalice.app", "sqlalchemy", "pydantic", "pydantic_settings", "cryptography.fernet")

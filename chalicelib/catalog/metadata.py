@@ -17,7 +17,7 @@ def remember_metadata(
 
     1. Lock the campground's row, so that two detections of one campground take turns.
     2. Note the fetch, and the campground's name if it was missing: search finds it from then on.
-    3. Replace the campsites.
+    3. Replace the campsites, unless the answer names none: a hiccup must not unlearn what scans rely on.
     """
     this = and_(campgrounds.c.provider == provider_id, campgrounds.c.campground_id == campground_id)
     known_name = connection.execute(select(campgrounds.c.name).where(this).with_for_update()).scalar_one()
@@ -27,6 +27,8 @@ def remember_metadata(
         make_findable(connection, provider_id, campground_id)
     else:
         connection.execute(update(campgrounds).where(this).values(campsites_fetched_at=now))
+    if not metadata.campsites:
+        return
     connection.execute(
         delete(campsites).where(campsites.c.provider == provider_id, campsites.c.campground_id == campground_id)
     )
@@ -39,5 +41,4 @@ def remember_metadata(
         }
         for campsite_id, campsite in metadata.campsites.items()
     ]
-    if rows:
-        connection.execute(insert(campsites), rows)
+    connection.execute(insert(campsites), rows)

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from chalicelib.channels.outcomes import Outcome
+if TYPE_CHECKING:  # outcomes knows httpx, which a function that sends nothing need not load
+    from chalicelib.channels.outcomes import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Channel(Protocol):
         """The recipient in the form that is kept; touches no network. Raises RecipientError."""
         ...
 
-    def send(self, recipient: str, message: Message, now: datetime) -> Outcome:
+    def send(self, recipient: str, message: Message, now: datetime) -> "Outcome":
         """Make one attempt and say what came of it; `now` turns an upstream's "later" into a moment.
 
         May raise DeliveryError, which carries an Outcome too.

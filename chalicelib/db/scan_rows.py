@@ -58,7 +58,7 @@ def filter_columns(filters: Filters) -> dict[str, Any]:
 
 def result_of(row: Columns) -> Result:
     """What a row of scan_results says."""
-    return Result(Campsite.from_json(row["campsite"]), _moments(row["nights"]), _moments(row["unknown_since"]))
+    return Result(Campsite.from_json(row["campsite"]), moments_of(row["nights"]), moments_of(row["unknown_since"]))
 
 
 def result_columns(result: Result) -> dict[str, Any]:
@@ -71,7 +71,8 @@ def result_columns(result: Result) -> dict[str, Any]:
     }
 
 
-def _moments(stored: Mapping[str, str]) -> dict[date, datetime]:
+def moments_of(stored: Mapping[str, str]) -> dict[date, datetime]:
+    """Moments by day, from the form in which results keep them."""
     return {date.fromisoformat(day): datetime.fromisoformat(moment) for day, moment in stored.items()}
 
 

@@ -215,7 +215,7 @@ class _Lane:
             self.counts["targets_skipped"] += 1
 
     def _metadata(self, target: Target, now: datetime) -> datetime | None:
-        """Fetch campsite metadata if the budget allows, and give back when; a failure costs the check knowledge alone."""
+        """Fetch campsite metadata if the budget allows, and give back when; a failure costs knowledge alone."""
 
         def keep(metadata: CampsiteMetadata | None) -> datetime | None:
             with self.deps.database.transaction() as connection:

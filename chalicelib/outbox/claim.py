@@ -4,28 +4,22 @@ import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, ScalarSelect, and_, exists, func, or_, select
+from sqlalchemy import Connection, Integer, RowMapping, Update, bindparam, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from chalicelib.db.scan_rows import FILTER_COLUMNS, filters_of, result_of
-from chalicelib.db.tables import (
-    channel_states,
-    notification_channels,
-    notification_outbox,
-    scan_results,
-    unique_targets,
-    user_scans,
-    users,
-)
+from chalicelib.db.scan_rows import filters_of, moments_of
+from chalicelib.db.tables import channel_states, notification_channels, notification_outbox
 from chalicelib.db.vault import Unreadable
 from chalicelib.deps import Deps
 from chalicelib.outbox.finish import finish
+from chalicelib.outbox.next_due import newer_than, next_due
 from chalicelib.outbox.payload import MalformedPayload, NotificationDTO
-from chalicelib.outbox.revalidate import Skip, Truth, check_references, without
-from chalicelib.outbox.states import WAITING, SkipReason, Status, move
+from chalicelib.outbox.revalidate import Held, Skip, Truth, check_references, without
+from chalicelib.outbox.states import SkipReason, Status, move, moved, moving
 from chalicelib.outbox.wording import reworded
 
 log = logging.getLogger(__name__)
@@ -35,10 +29,6 @@ LEASE_MARGIN = timedelta(seconds=10)
 
 STORAGE_FAULTS = (SQLAlchemyError, OSError)
 """What the database raises: pg8000 tells of a silent server by a bare TimeoutError, which is an OSError."""
-
-TOLD_OR_TO_BE = [Status.PENDING.value, Status.RETRY.value, Status.SENDING.value, Status.SENT.value]
-FEW = 50
-"""Campsites of an alert up to which their results are read by name; beyond, the target's are read whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +80,7 @@ def claim_next(deps: Deps, due_by: datetime, full: Collection[str]) -> Claim | S
     Raises KindFull, RowBroken, and what the database raises.
     """
     with deps.database.transaction() as connection:
-        row = connection.execute(_next_due(due_by, deps.clock(), full)).mappings().one_or_none()
+        row = next_due(connection, due_by, deps.clock(), full)
         if row is None:
             return None
         try:
@@ -117,64 +107,6 @@ def claim_broken(deps: Deps, row_id: UUID) -> Claim | None:
     return None if attempt is None else Claim(row_id, token, attempt)
 
 
-def _next_due(due_by: datetime, now: datetime, full: Collection[str]) -> Any:
-    """One due row, oldest first, joined with all that its revalidation needs. Rows of parked kinds are passed over."""
-    o, u, s, t = notification_outbox.c, users.c, user_scans.c, unique_targets.c
-    channel, kind = notification_channels.c, channel_states.c
-    candidate = notification_channels.alias("candidate")
-    own = candidate.c.user_id == o.user_id
-    oldest_enabled = (
-        select(candidate.c.id)
-        .where(own, candidate.c.enabled)
-        .order_by(candidate.c.created_at, candidate.c.id)
-        .limit(1)
-        .correlate(notification_outbox)
-        .scalar_subquery()
-    )
-    later = notification_outbox.alias("later")
-    newer = exists(1).where(later.c.scan_id == o.scan_id, _is_later(later)).correlate(notification_outbox)
-    return (
-        select(
-            *(o.id, o.user_id, o.scan_id, o.target_id, o.payload, o.status, o.attempt_count, o.created_at),
-            *(u.scanning_enabled, u.invited_at),
-            *(s.user_id.label("scan_user_id"), s.target_id.label("scan_target_id"), s.is_active),
-            *(user_scans.c[name] for name in FILTER_COLUMNS),
-            *(t.start_date, t.end_date, t.last_checked_at),
-            *(channel.id.label("channel_id"), channel.kind, channel.credentials, channel.enabled, channel.refusals),
-            *(kind.faults, kind.parked_until, kind.kind.label("state_kind")),
-            exists(1).where(own).correlate(notification_outbox).label("has_channel"),
-            newer.label("has_newer"),
-        )
-        .select_from(notification_outbox)
-        .outerjoin(users, u.id == o.user_id)
-        .outerjoin(user_scans, s.id == o.scan_id)
-        .outerjoin(unique_targets, t.id == o.target_id)
-        .outerjoin(
-            notification_channels,
-            and_(channel.id == func.coalesce(s.channel_id, oldest_enabled), channel.user_id == o.user_id),
-        )
-        .outerjoin(channel_states, kind.kind == channel.kind)
-        .where(
-            WAITING,
-            o.next_attempt_at <= due_by,
-            or_(channel.kind.is_(None), channel.kind.not_in(full)),
-            or_(kind.parked_until.is_(None), kind.parked_until <= now),
-        )
-        .order_by(o.next_attempt_at, o.id)
-        .limit(1)
-        .with_for_update(of=notification_outbox, skip_locked=True)
-    )
-
-
-def _is_later(later: Any) -> ColumnElement[bool]:
-    """A newer alert of the same scan that was told, is being told, or may be."""
-    o = notification_outbox.c
-    return and_(
-        later.c.status.in_(TOLD_OR_TO_BE),
-        or_(later.c.created_at > o.created_at, and_(later.c.created_at == o.created_at, later.c.id > o.id)),
-    )
-
-
 def _claimed_or_skipped(deps: Deps, connection: Connection, row: RowMapping) -> Claim | SkipReason:
     try:
         return _claimed(deps, connection, row)
@@ -192,7 +124,7 @@ def _claimed(deps: Deps, connection: Connection, row: RowMapping) -> Claim:
         alert = NotificationDTO.from_json(row["payload"])
     except MalformedPayload:
         return _begin(deps, connection, row, Claim(row["id"], uuid4(), row["attempt_count"] + 1), told=None)
-    truth = _truth(deps, connection, row, [opening.campsite.id for opening in alert.openings])
+    truth = _truth(deps, row)
     nights = truth.nights_to_tell(alert)
     if row["has_newer"]:
         nights = _less_newer(connection, row, truth, nights)
@@ -201,7 +133,7 @@ def _claimed(deps: Deps, connection: Connection, row: RowMapping) -> Claim:
         token=uuid4(),
         attempt=row["attempt_count"] + 1,
         kind=row["kind"],
-        recipient=_recipient(deps, row),
+        recipient=_recipient(deps, connection, row),
         alert=reworded(alert.retaining(nights)),
         target_id=row["target_id"],
         channel_id=row["channel_id"],
@@ -213,24 +145,44 @@ def _claimed(deps: Deps, connection: Connection, row: RowMapping) -> Claim:
 
 def _begin(deps: Deps, connection: Connection, row: RowMapping, claim: Claim, told: Any) -> Claim:
     """Count the attempt, within what the kind of channel allows over all processes."""
-    o = notification_outbox.c
-    statement = move([Status(row["status"])], Status.SENDING).where(o.id == claim.id)
-    if claim.kind is not None:
-        limit = 1 if row["parked_until"] is not None else deps.channels[claim.kind].info.concurrency
-        if limit is not None:
-            _lock_kind(deps, connection, row, claim.kind)
-            statement = statement.where(_live_sends(claim.kind, deps.clock()) < limit)
-    statement = statement.values(
-        claim_token=claim.token,
-        attempt_count=claim.attempt,
-        next_attempt_at=_lease_end(deps),
-        channel_id=claim.channel_id,
-        channel_kind=claim.kind,
-        told=told,
-    )
-    if not connection.execute(statement).rowcount:
+    values = {
+        "claim_token": claim.token,
+        "attempt_count": claim.attempt,
+        "next_attempt_at": _lease_end(deps),
+        "channel_id": claim.channel_id,
+        "channel_kind": claim.kind,
+        "told": told,
+    }
+    parameters, statement = moved(claim.id, values), _beginning(frozenset(values), limited=False)
+    limit = _limit(deps, row, claim.kind)
+    if limit is not None:
+        _lock_kind(deps, connection, row, str(claim.kind))
+        statement = _beginning(frozenset(values), limited=True)
+        parameters |= {"kind": claim.kind, "now": deps.clock(), "limit": limit}
+    if not connection.execute(statement, parameters).rowcount:
         raise KindFull(str(claim.kind))
     return claim
+
+
+def _limit(deps: Deps, row: RowMapping, kind: str | None) -> int | None:
+    """How many sends of a kind may be under way; one, where it finds out whether a parked kind works again."""
+    if kind is None:
+        return None
+    return 1 if row["parked_until"] is not None else deps.channels[kind].info.concurrency
+
+
+@lru_cache
+def _beginning(columns: frozenset[str], *, limited: bool) -> Update:
+    statement = moving(frozenset({Status.PENDING, Status.RETRY}), Status.SENDING, columns)
+    if not limited:
+        return statement
+    live = notification_outbox.alias("live").c
+    of_kind = live.channel_kind == bindparam("kind", type_=live.channel_kind.type)
+    under_way = (live.status == Status.SENDING.value) & (
+        live.next_attempt_at > bindparam("now", type_=live.next_attempt_at.type)
+    )
+    count = select(func.count(live.id)).where(of_kind, under_way).scalar_subquery()
+    return statement.where(count < bindparam("limit", type_=Integer))
 
 
 def _lock_kind(deps: Deps, connection: Connection, row: RowMapping, kind: str) -> None:
@@ -243,30 +195,17 @@ def _lock_kind(deps: Deps, connection: Connection, row: RowMapping, kind: str) -
         raise KindFull(kind)
 
 
-def _live_sends(kind: str, now: datetime) -> ScalarSelect[int]:
-    live = notification_outbox.alias("live")
-    return (
-        select(func.count())
-        .select_from(live)
-        .where(live.c.status == Status.SENDING.value, live.c.next_attempt_at > now, live.c.channel_kind == kind)
-        .scalar_subquery()
-    )
-
-
 def _lease_end(deps: Deps) -> datetime:
     return deps.clock() + timedelta(seconds=deps.settings.attempt_deadline) + LEASE_MARGIN
 
 
-def _truth(deps: Deps, connection: Connection, row: RowMapping, site_ids: list[str]) -> Truth:
-    statement = select(scan_results).where(scan_results.c.target_id == row["target_id"])
-    if len(site_ids) <= FEW:
-        statement = statement.where(scan_results.c.campsite_id.in_(site_ids))
-    stored = connection.execute(statement).mappings()
+def _truth(deps: Deps, row: RowMapping) -> Truth:
+    stored: dict[str, tuple[dict[str, str], dict[str, str]]] = row["results"] or {}
     return Truth(
         start_date=row["start_date"],
         end_date=row["end_date"],
         last_checked_at=row["last_checked_at"],
-        results={result["campsite_id"]: result_of(result) for result in stored},
+        results={site_id: Held(*map(moments_of, both)) for site_id, both in stored.items()},
         filters=filters_of(row),
         now=deps.clock(),
         max_age=timedelta(seconds=deps.settings.results_max_age),
@@ -277,14 +216,7 @@ def _less_newer(
     connection: Connection, row: RowMapping, truth: Truth, nights: dict[str, frozenset[date]]
 ) -> dict[str, frozenset[date]]:
     """The nights that no newer alert of the scan has told, is telling or would tell. Raises Skip when none is left."""
-    later = notification_outbox.alias("later")
-    o = notification_outbox.c
-    rows = connection.execute(
-        select(later.c.status, later.c.user_id, later.c.target_id, later.c.payload, later.c.told)
-        .select_from(notification_outbox.join(later, and_(later.c.scan_id == o.scan_id, _is_later(later))))
-        .where(o.id == row["id"])
-    ).mappings()
-    for newer in rows:
+    for newer in newer_than(connection, row["id"]):
         nights = without(nights, _told_by(newer, row, truth))
     if not nights:
         raise Skip(SkipReason.SUPERSEDED)
@@ -303,10 +235,12 @@ def _told_by(newer: RowMapping, row: RowMapping, truth: Truth) -> Mapping[str, f
         return {}
 
 
-def _recipient(deps: Deps, row: RowMapping) -> str:
+def _recipient(deps: Deps, connection: Connection, row: RowMapping) -> str:
     """The channel's recipient, in the clear for this one attempt. Raises Skip."""
     if row["channel_id"] is None:
-        raise Skip(SkipReason.CHANNEL_DISABLED if row["has_channel"] else SkipReason.CHANNEL_MISSING)
+        own = notification_channels.c.user_id == row["user_id"]
+        any_channel = connection.execute(select(notification_channels.c.id).where(own).limit(1)).first()
+        raise Skip(SkipReason.CHANNEL_DISABLED if any_channel else SkipReason.CHANNEL_MISSING)
     if not row["enabled"]:
         raise Skip(SkipReason.CHANNEL_DISABLED)
     if row["kind"] not in deps.channels:

@@ -49,4 +49,6 @@ def _delete_batch(deps: Deps, table: Table, over: Any) -> int:
     """Delete some rows in a transaction of their own; rows that somebody holds are left for the next run."""
     batch = select(table.c.id).where(over).limit(BATCH).with_for_update(skip_locked=True)
     with deps.database.transaction() as connection:
-        return connection.execute(delete(table).where(table.c.id.in_(batch))).rowcount
+        # In two steps: as a subselect, PostgreSQL would walk the whole table for each batch.
+        ids = connection.execute(batch).scalars().all()
+        return connection.execute(delete(table).where(table.c.id.in_(ids))).rowcount if ids else 0

@@ -10,7 +10,6 @@ from chalicelib.outbox.states import SkipReason
 from chalicelib.settings import Settings
 from chalicelib.stays.filters import Filters
 from chalicelib.stays.nights import first_of_month
-from chalicelib.stays.openings import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +44,21 @@ def check_references(row: Columns, settings: Settings) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """What the latest results hold of a campsite, as in `stays.openings.Result`."""
+
+    nights: Mapping[date, datetime]
+    unknown_since: Mapping[date, datetime]
+
+
+@dataclass(frozen=True, slots=True)
 class Truth:
     """What is true now of a scan and its target: the target's dates, its latest results, the scan's filters."""
 
     start_date: date
     end_date: date
     last_checked_at: datetime | None
-    results: Mapping[str, Result]
+    results: Mapping[str, Held]
     filters: Filters
     now: datetime
     max_age: timedelta

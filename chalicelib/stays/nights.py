@@ -30,7 +30,7 @@ def first_of_month(day: date) -> date:
 
 
 def months(start: date, end: date) -> list[date]:
-    """First days of the months that the nights of `[start, end)` touch: checkout on the 1st does not touch its month."""
+    """First days of the months that the nights of `[start, end)` touch: a checkout on the 1st touches none."""
     found: list[date] = []
     month = first_of_month(start)
     while month < end and start < end:

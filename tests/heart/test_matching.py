@@ -309,7 +309,9 @@ GROUND = Campground(
     (
         Campsite("101", "001", "Loop A", type="STANDARD ELECTRIC", max_people=6, equipment={"Tent": 0, "Trailer": 30}),
         Campsite("102", "002", "Loop A", type="TENT ONLY NONELECTRIC", max_people=4, accessible=True),
-        Campsite("103", "003", "Loop B", type="CABIN NONELECTRIC", max_people=0, attributes={"Electricity Hookup": "15"}),
+        Campsite(
+            "103", "003", "Loop B", type="CABIN NONELECTRIC", max_people=0, attributes={"Electricity Hookup": "15"}
+        ),
         Campsite("104", "004", "Loop B", type="GROUP STANDARD NONELECTRIC", min_people=7, max_people=30),
         Campsite("105", "005", "", type="STANDARD NONELECTRIC", attributes={"Electricity Hookup": "N/A"}),
     ),
@@ -370,7 +372,9 @@ def test_filters_are_kept_whole_on_both_databases(live: Live) -> None:
 def test_what_metadata_tells_late_is_told_late(live: Live) -> None:
     """The first check has none, and electric is unknown: it passes no filter. It is news when it is known."""
     live.site.add_campground(
-        Campground("100", "Upper Pines", (Campsite("101", "001", type="YURT", attributes={"Electricity Hookup": "50"}),))
+        Campground(
+            "100", "Upper Pines", (Campsite("101", "001", type="YURT", attributes={"Electricity Hookup": "50"}),)
+        )
     )
     _, picky = live.camper(require_electric=True)
     live.site.open("100", "101", july(3, 4))

@@ -389,7 +389,9 @@ def test_one_campground_that_always_fails_does_not_keep_the_breaker_open_for_all
     assert len(paced.site.times("good")) >= 10
 
 
-def test_trouble_is_told_once_when_it_begins_and_once_when_it_ends(live: Live, caplog: pytest.LogCaptureFixture) -> None:
+def test_trouble_is_told_once_when_it_begins_and_once_when_it_ends(
+    live: Live, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, logger="chalicelib")
     _, scan_id = live.camper()
     live.detect()

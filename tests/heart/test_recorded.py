@@ -45,8 +45,11 @@ def test_every_recorded_campground_gives_its_nights_and_one_true_message(live: L
     live.clock.now = START.replace(month=7, day=1, hour=0)
 
     result = live.detect(seconds=600)
-    blank = [path.name for path in MONTHS if "availabilities\":{\"" not in path.read_text().replace(" ", "")]
-    assert (result.counts["targets_checked"], result.counts["targets_failed"]) == (len(MONTHS) + 1 - len(blank), len(blank))
+    blank = [path.name for path in MONTHS if 'availabilities":{"' not in path.read_text().replace(" ", "")]
+    assert (result.counts["targets_checked"], result.counts["targets_failed"]) == (
+        len(MONTHS) + 1 - len(blank),
+        len(blank),
+    )
     assert result.counts["openings"] == sum(len(nights) for sites in wanted.values() for nights in sites.values())
 
     for scan_id, nights in wanted.items():

@@ -232,9 +232,7 @@ ODD: list[tuple[Fault, dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("fault", "how", "found"), ODD)
-def test_one_odd_record_does_not_lose_the_rest(
-    live: Live, fault: Fault, how: dict[str, Any], found: list[str]
-) -> None:
+def test_one_odd_record_does_not_lose_the_rest(live: Live, fault: Fault, how: dict[str, Any], found: list[str]) -> None:
     live.camper(mode="direct")
     live.site.open("100", "101", NIGHTS)
     live.site.open("100", "102", NIGHTS)

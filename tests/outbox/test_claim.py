@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import select
 
-from chalicelib.db.tables import channel_states, notification_channels, notification_outbox
+from chalicelib.db.tables import channel_states, notification_channels, notification_outbox, scan_results
 from chalicelib.outbox.claim import Claim, KindFull, RowBroken, claim_broken, claim_next
 from chalicelib.outbox.states import SkipReason
 from tests.outbox.camp import KEY, Camp, july
@@ -168,7 +168,7 @@ def test_after_a_park_one_probe_is_under_way_at_once(camp: Camp) -> None:
 
 def _break(camp: Camp) -> None:
     """What is stored of the campsite cannot be read: neither the payload's fault nor the database's."""
-    camp.results({"101": july(10)}, campsite={})
+    camp.change(scan_results, nights={"never": "ever"})
 
 
 def test_a_row_that_breaks_the_code_is_named_and_rolled_back(camp: Camp) -> None:

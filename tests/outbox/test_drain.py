@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from sqlalchemy import update
 
 from chalicelib import wiring
 from chalicelib.channels.contract import Message
@@ -477,7 +478,6 @@ def test_garbage_of_a_deleted_person_is_skipped(camp: Camp) -> None:
 
 
 BREAKS: dict[str, Callable[[Camp], None]] = {
-    "results": lambda camp: camp.change(scan_results, campsite={}),
     "nights": lambda camp: camp.change(scan_results, nights={"never": "ever"}),
     "filters": lambda camp: camp.change(user_scans, preferred_types={"a": {}}, arrival_weekdays=7),
 }
@@ -500,7 +500,10 @@ def test_a_row_that_makes_the_code_raise_is_charged_backed_off_and_fails(camp: C
 
 def test_a_row_that_makes_the_code_raise_does_not_stop_the_others(camp: Camp) -> None:
     broken = camp.target(date(2027, 7, 2))
-    camp.results({"101": july(10)}, broken, campsite={})
+    camp.results({"101": july(10)}, broken)
+    with camp.deps.database.transaction() as connection:
+        unreadable = update(scan_results).where(scan_results.c.target_id == broken).values(nights={"never": "ever"})
+        connection.execute(unreadable)
     for number in range(3):
         camper = camp.camper(f"broken{number}@example.org", target_id=broken)
         camp.alert(camper, target_id=broken, next_attempt_at=later(camp.clock(), hours=-1))

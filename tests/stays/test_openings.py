@@ -155,9 +155,7 @@ STEPS = st.lists(st.tuples(MONTHS, MONTHS, st.sampled_from([1, 600, 1439])), min
 
 @given(STEPS)
 def test_any_sequence_of_answers_opens_and_closes_what_a_diary_of_each_night_says(
-    steps: list[
-        tuple[dict[str, list[date] | None] | None, dict[str, list[date] | None] | None, int]
-    ],
+    steps: list[tuple[dict[str, list[date] | None] | None, dict[str, list[date] | None] | None, int]],
 ) -> None:
     stored: Mapping[str, Result] = {}
     diary: dict[tuple[str, date], datetime] = {}  # open nights: when each was found
@@ -188,7 +186,9 @@ def test_any_sequence_of_answers_opens_and_closes_what_a_diary_of_each_night_say
         )
         assert {(site, night) for site, nights in found.openings.items() for night in nights} == new
         assert {
-            (site, month): since for site, result in found.results.items() for month, since in result.unknown_since.items()
+            (site, month): since
+            for site, result in found.results.items()
+            for month, since in result.unknown_since.items()
         } == silent
         stored, now = found.results, now + minutes * MINUTE
 
