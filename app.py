@@ -1,7 +1,7 @@
 """Sitebell's table of contents: the HTTP routes, and the three scheduled functions that are its heart.
 
-detect writes what it found together with what is to be told; drain tells it; prune clears away what is over. What they do
-stands in `chalicelib/detection/detect.py`, `chalicelib/outbox/drain.py` and `chalicelib/outbox/prune.py`.
+detect writes what it found together with what is to be told; drain tells it; prune clears away what is over. What they
+do stands in `chalicelib/detection/detect.py`, `chalicelib/outbox/drain.py` and `chalicelib/outbox/prune.py`.
 """
 
 from chalice.app import Chalice, CloudWatchEvent, Rate

@@ -245,9 +245,7 @@ def _module_of(enum: type[StrEnum]) -> ModuleType:
 def _comments(module: ModuleType, class_name: str = "Status") -> Mapping[str, str]:
     """The comment beside each member of a class, by the member's name; empty where there is none."""
     source = inspect.getsource(module)
-    found = next(
-        node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == class_name
-    )
+    found = next(node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == class_name)
     return {
         target.id: _comment(source.splitlines(), node.lineno, node.end_lineno)
         for node in found.body

@@ -152,7 +152,7 @@ unique_targets = Table(
     Column("retry_at", UtcDateTime),  # a failing target is left alone until then
     Column("lease_token", Uuid),
     Column("lease_until", UtcDateTime),
-    Column("results_digest", String(64)),  # of what the last success found; null: compare in full
+    Column("results_fingerprint", String(64)),  # of what the last success found; null: compare in full
     UniqueConstraint("provider", "campground_id", "start_date", "end_date"),
     ForeignKeyConstraint(["provider", "campground_id"], ["campgrounds.provider", "campgrounds.campground_id"]),
     CheckConstraint("start_date < end_date", name="has_nights"),

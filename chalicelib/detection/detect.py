@@ -5,20 +5,21 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 from threading import Lock
 from uuid import UUID, uuid4, uuid5
 
-from sqlalchemy import func, or_, update
+from sqlalchemy import Update, bindparam, func, or_, update
 
 from chalicelib.catalog.metadata import remember_metadata
 from chalicelib.db.tables import campgrounds, unique_targets
 from chalicelib.deps import Deps
-from chalicelib.detection.documents import Documents, Fetched
+from chalicelib.detection.documents import Documents
 from chalicelib.detection.due import Target, due_targets
 from chalicelib.detection.pace import Pace
-from chalicelib.detection.record import Recorded, record
+from chalicelib.detection.record import Found, Recorded, fingerprint_of, is_unchanged, record
 from chalicelib.history import MAX_ATTEMPTS, JobAttempt, RunResult
-from chalicelib.providers.contract import CampsiteMetadata, CheckError, Provider
+from chalicelib.providers.contract import CampsiteMetadata, CheckError, Provider, ProviderError
 from chalicelib.stays.nights import months
 
 log = logging.getLogger(__name__)
@@ -147,7 +148,7 @@ class _Lane:
 
         1. Lease it, so that no other process checks it too.
         2. Draw on the budget and fetch its months, and campsite metadata where that is due.
-        3. Record what was found, or that nothing was.
+        3. What has not changed needs no reading; else record what was found, or that nothing was.
         """
         now = self.deps.clock()
         wanted = self._months(target)
@@ -167,12 +168,25 @@ class _Lane:
         self._count(requests=fetched.requests)
         if metadata_due and not late and fetched.error is None:
             fetched_at = self._metadata(target, now) or fetched_at
-        error = fetched.error or (CheckError.BLANK_ANSWER if all(answer.blank for answer in fetched.answers) else None)
-        if error is None:
-            recorded = record(self.deps, target, token, fetched, fetched_at)
-            self._succeeded(target, recorded, fetched, now)
-        else:
-            self._failed(target, token, error, now)
+        if fetched.error is not None:
+            self._failed(target, token, fetched.error, now)
+            return
+        found = Found(token, fetched.began, fingerprint_of(fetched, fetched_at))
+        if is_unchanged(self.deps, target, found):
+            self._succeeded(target, Recorded(), now)
+            return
+        try:
+            answers = self._documents.read(fetched)
+        except ProviderError as error:
+            self._failed(target, token, error.category, now)
+            return
+        if all(answer.blank for answer in answers):
+            self._failed(target, token, CheckError.BLANK_ANSWER, now)
+            return
+        oddities = sum((Counter(answer.oddities) for answer in answers), Counter[str]())
+        if oddities:
+            log.info("answer had oddities", extra={"target_id": str(target.id), **oddities})
+        self._succeeded(target, record(self.deps, target, found, answers), now)
 
     def _months(self, target: Target) -> list[date]:
         return months(max(target.start_date, self.deps.clock().date()), target.end_date)
@@ -187,18 +201,10 @@ class _Lane:
         """Take the target for as long as its check can last; None when another process was quicker."""
         token = uuid4()
         longest = timedelta(seconds=self.deps.settings.fetch_deadline) * requests
-        t = unique_targets.c
-        statement = (
-            update(unique_targets)
-            .where(
-                t.id == target.id,
-                or_(t.lease_until.is_(None), t.lease_until <= now),
-                t.last_attempt_at.is_not_distinct_from(target.last_attempt_at),
-            )
-            .values(lease_token=token, lease_until=min(now + longest, self.until) + LEASE_MARGIN, last_attempt_at=now)
-        )
+        until = min(now + longest, self.until) + LEASE_MARGIN
+        parameters = {"target": target.id, "listed": target.last_attempt_at, "now": now, "token": token, "until": until}
         with self.deps.database.transaction() as connection:
-            return token if connection.execute(statement).rowcount else None
+            return token if connection.execute(_lease(), parameters).rowcount else None
 
     def _give_back(self, target: Target, token: UUID) -> None:
         """The budget is spent: the target stays due and keeps its place, and so does everything after it."""
@@ -235,11 +241,8 @@ class _Lane:
         self._count(requests=requests)
         return fetched_at
 
-    def _succeeded(self, target: Target, recorded: Recorded | None, fetched: Fetched, now: datetime) -> None:
+    def _succeeded(self, target: Target, recorded: Recorded | None, now: datetime) -> None:
         name = target.campground_name or f"campground {target.campground_id}"
-        oddities = sum((Counter(answer.oddities) for answer in fetched.answers), Counter[str]())
-        if oddities:
-            log.info("answer had oddities", extra={"target_id": str(target.id), **oddities})
         if recorded is None:
             log.info("check was discarded: another process was quicker", extra={"target_id": str(target.id)})
             self._count(targets_skipped=1)
@@ -296,3 +299,23 @@ class _Lane:
     def _count(self, **counts: int) -> None:
         with self._lock:
             self.counts.update(counts)
+
+
+@lru_cache
+def _lease() -> Update:
+    """Built once. Nobody has leased or tried the target since it was listed."""
+    t = unique_targets.c
+    now = bindparam("now", type_=t.last_attempt_at.type)
+    return (
+        update(unique_targets)
+        .where(
+            t.id == bindparam("target", type_=t.id.type),
+            or_(t.lease_until.is_(None), t.lease_until <= now),
+            t.last_attempt_at.is_not_distinct_from(bindparam("listed", type_=t.last_attempt_at.type)),
+        )
+        .values(
+            lease_token=bindparam("token", type_=t.lease_token.type),
+            lease_until=bindparam("until", type_=t.lease_until.type),
+            last_attempt_at=now,
+        )
+    )

@@ -9,18 +9,18 @@ from typing import Any
 
 from chalicelib.detection.pace import Pace
 from chalicelib.history import Clock
-from chalicelib.providers.contract import CampsiteMetadata, CheckError, Provider, ProviderError
+from chalicelib.providers.contract import CampsiteMetadata, CheckError, MonthDocument, Provider, ProviderError
 from chalicelib.stays.openings import MonthAnswer
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The months of one target: answers in order, or why there are none.
+    """The months of one target: documents in order, or why there are none.
 
     `began`: when the earliest of the fetches began. `requests`: how many were made for this target's sake.
     """
 
-    answers: Sequence[MonthAnswer]
+    documents: Sequence[MonthDocument]
     began: datetime
     requests: int
     error: CheckError | None = None
@@ -52,11 +52,19 @@ class Documents:
             self._fetch(key)
         outcomes = [self._begun[key].result() for key in keys]
         began = min(at for at, _ in outcomes)
-        errors = [answer for _, answer in outcomes if not isinstance(answer, MonthAnswer)]
+        errors = [document for _, document in outcomes if not isinstance(document, MonthDocument)]
         if errors:
             known = [error for error in errors if error is not None]
             return Fetched((), began, requests, known[0]) if known else None
-        return Fetched([answer for _, answer in outcomes], began, requests)
+        return Fetched([document for _, document in outcomes], began, requests)
+
+    def read(self, fetched: Fetched) -> list[MonthAnswer]:
+        """What the documents say. Raises ProviderError: only here a challenge page shows, and feeds the breaker."""
+        try:
+            return [document.read() for document in fetched.documents]
+        except ProviderError as error:
+            self._pace.failed(error)
+            raise
 
     def probe(self, campground_id: str, month: date) -> None:
         """Fetch one month for which the budget has been drawn on already."""
@@ -95,19 +103,21 @@ class Documents:
         return metadata
 
     def _fetch(self, key: tuple[str, date], *, probing: bool = False) -> None:
-        """Fill a document: (began, answer), (began, why not), or (began, None) when the breaker opened before it."""
+        """Fill a document: (began, it), (began, why not), or (began, None) when the breaker opened before it."""
         future, began = self._begun[key], self._clock()
         try:
             if self._pace.is_open() and not probing:
                 future.set_result((began, None))
                 return
             try:
-                answer = self._provider.availability(*key)
+                document = self._provider.availability(*key)
+                if probing:
+                    document.read()
             except ProviderError as error:
                 self._pace.failed(error)
                 future.set_result((began, error.category))
                 return
             self._pace.answered()
-            future.set_result((began, answer))
+            future.set_result((began, document))
         except Exception as error:  # noqa: BLE001  # whoever waits for this document must hear of it; `result()` raises it again
             future.set_exception(error)

@@ -10,7 +10,6 @@ from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 from chalicelib.db.engine import Database
 from chalicelib.db.tables import campgrounds, unique_targets, user_scans, users
 from chalicelib.deps import Deps
-from chalicelib.settings import Settings
 
 SCHEDULE_JITTER = timedelta(seconds=5)
 """What is checked every minute, by a schedule of a minute, must not miss a turn for having been a second late."""
@@ -63,7 +62,9 @@ def due_targets(deps: Deps, now: datetime) -> list[Target]:
             or_(t.retry_at.is_(None), t.retry_at <= now),
             or_(t.lease_until.is_(None), t.lease_until <= now),
             exists().where(
-                user_scans.c.target_id == t.id, user_scans.c.user_id == users.c.id, *eligible(deps.settings)
+                user_scans.c.target_id == t.id,
+                user_scans.c.user_id == users.c.id,
+                *eligible(invite_only=deps.settings.invite_only),
             ),
         )
         .order_by(t.last_attempt_at.asc().nulls_first(), t.start_date, t.id)
@@ -79,9 +80,9 @@ def last_discovery(database: Database) -> datetime | None:
         return connection.execute(select(last)).scalar_one()
 
 
-def eligible(settings: Settings) -> Sequence[ColumnElement[bool]]:
+def eligible(*, invite_only: bool) -> Sequence[ColumnElement[bool]]:
     """Conditions on user_scans joined with users: the scan is active and its owner may scan."""
     conditions: list[ColumnElement[bool]] = [user_scans.c.is_active, users.c.scanning_enabled]
-    if settings.invite_only:
+    if invite_only:
         conditions.append(users.c.invited_at.is_not(None))
     return conditions

@@ -1,14 +1,13 @@
 """Record: results and the intents they cause, in one short transaction that no older picture can get past."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import lru_cache
 from hashlib import sha256
-from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Connection, RowMapping, exists, or_, select, update
+from sqlalchemy import Connection, RowMapping, Update, bindparam, exists, or_, select, update
 
 from chalicelib.db.scan_rows import filters_of, result_columns, result_of
 from chalicelib.db.tables import campgrounds, campsites, scan_results, unique_targets, user_scans, users
@@ -32,23 +31,39 @@ class Recorded:
     intents: int = 0
 
 
-def record(
-    deps: Deps, due: Target, token: UUID, fetched: Fetched, campsites_fetched_at: datetime | None
-) -> Recorded | None:
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A fetch about to be recorded: the lease's token, when it began, and its fingerprint."""
+
+    token: UUID
+    began: datetime
+    fingerprint: str
+
+
+def fingerprint_of(fetched: Fetched, campsites_fetched_at: datetime | None) -> str:
+    """Of all that results are made from, and the day: past nights drop out, and each answer is read once a day."""
+    parts = [fetched.began.date().isoformat(), str(campsites_fetched_at)]
+    return sha256("\n".join([*parts, *(document.fingerprint for document in fetched.documents)]).encode()).hexdigest()
+
+
+def is_unchanged(deps: Deps, due: Target, found: Found) -> bool:
+    """Note a check that found what the last one had, if no scan waits to be told: one statement, one row."""
+    parameters = {"target": due.id, "token": found.token, "fingerprint": found.fingerprint, "began": found.began}
+    with deps.database.transaction() as connection:
+        return connection.execute(_unchanged(deps.settings.invite_only), parameters).rowcount == 1
+
+
+def record(deps: Deps, due: Target, found: Found, answers: Sequence[MonthAnswer]) -> Recorded | None:
     """Store what a check found; None when another process was quicker.
 
-    1. Found the same as last time, and no scan waits to be told: one statement writes one row.
-    2. Otherwise lock the target and present the lease's token; an older picture than the stored one is discarded.
-    3. Compare with the stored results there, match the scans, whose versions are locked meanwhile.
-    4. Replace the results that changed, insert the intents, commit.
+    1. Lock the target and present the lease's token; an older picture than the stored one is discarded.
+    2. Compare with the stored results there, match the scans, whose versions are locked meanwhile.
+    3. Replace the results that changed, insert the intents, commit.
     """
-    answers, began = fetched.answers, fetched.began
-    digest = _digest(answers, campsites_fetched_at, began.date())
+    began = found.began
     with deps.database.transaction() as connection:
-        if connection.execute(_unchanged(deps, due.id, token, began, digest)).rowcount:
-            return Recorded()
         target = _locked_target(connection, due)
-        if target is None or target["lease_token"] != token or _is_older(began, target["last_checked_at"]):
+        if target is None or target["lease_token"] != found.token or _is_older(began, target["last_checked_at"]):
             return None
         stored = _stored(connection, due.id)
         known = _described(connection, target, answers)
@@ -67,59 +82,47 @@ def record(
         connection.execute(
             update(unique_targets)
             .where(unique_targets.c.id == due.id)
-            .values(**_success(began), results_digest=None if remembered else digest)
+            .values(
+                last_checked_at=began,
+                # What is remembered ends by itself, so the same answer is read again then.
+                results_fingerprint=None if remembered else found.fingerprint,
+                **SUCCESS,
+            )
         )
         enqueue(connection, intents, deps.clock())
     return Recorded(sum(len(nights) for nights in comparison.openings.values()), len(intents))
 
 
-def _unchanged(deps: Deps, target_id: UUID, token: UUID, began: datetime, digest: str) -> Any:
+SUCCESS: Mapping[str, int | None] = {
+    "lease_token": None,
+    "lease_until": None,
+    "failures": 0,
+    "failing_since": None,
+    "error_category": None,
+    "retry_at": None,
+}
+
+
+@lru_cache
+def _unchanged(invite_only: bool) -> Update:  # noqa: FBT001  # lru_cache keys by position
+    """Built once."""
     t, s = unique_targets.c, user_scans.c
+    target = bindparam("target", type_=t.id.type)
+    began = bindparam("began", type_=t.last_checked_at.type)
     waiting = exists().where(
-        s.target_id == target_id, s.version != s.told_version, s.user_id == users.c.id, *eligible(deps.settings)
+        s.target_id == target, s.version != s.told_version, s.user_id == users.c.id, *eligible(invite_only=invite_only)
     )
     return (
         update(unique_targets)
         .where(
-            t.id == target_id,
-            t.lease_token == token,
-            t.results_digest == digest,
+            t.id == target,
+            t.lease_token == bindparam("token", type_=t.lease_token.type),
+            t.results_fingerprint == bindparam("fingerprint", type_=t.results_fingerprint.type),
             or_(t.last_checked_at.is_(None), t.last_checked_at <= began),
             ~waiting,
         )
-        .values(**_success(began))
+        .values(last_checked_at=began, **SUCCESS)
     )
-
-
-def _success(began: datetime) -> dict[str, Any]:
-    return {
-        "last_checked_at": began,
-        "lease_token": None,
-        "lease_until": None,
-        "failures": 0,
-        "failing_since": None,
-        "error_category": None,
-        "retry_at": None,
-    }
-
-
-def _digest(answers: Iterable[MonthAnswer], campsites_fetched_at: datetime | None, today: date) -> str:
-    """A fingerprint of a picture: whatever could change results is in it."""
-    picture = [
-        [
-            answer.month.isoformat(),
-            answer.blank,
-            [
-                [site.campsite.to_json(), sorted(night.isoformat() for night in site.nights if night >= today)]
-                if site.nights
-                else [site_id, site.nights is None]
-                for site_id, site in sorted(answer.sites.items())
-                if site.nights is None or site.nights
-            ],
-        ]
-        for answer in answers
-    ]
-    return sha256(json.dumps([picture, str(campsites_fetched_at)]).encode()).hexdigest()
 
 
 def _locked_target(connection: Connection, due: Target) -> RowMapping | None:
@@ -213,7 +216,7 @@ def _intents(
     scans = connection.execute(
         select(user_scans)
         .join(users, users.c.id == user_scans.c.user_id)
-        .where(user_scans.c.target_id == target["id"], *eligible(settings))
+        .where(user_scans.c.target_id == target["id"], *eligible(invite_only=settings.invite_only))
         .order_by(user_scans.c.id)
         .with_for_update(of=user_scans, key_share=True)
     )

@@ -1,6 +1,6 @@
 """What a booking site's adapter is: it asks over HTTP and says what it understood, and knows no database."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from enum import StrEnum
@@ -69,6 +69,24 @@ class CampgroundRecord:
     recreation_area_id: str | None = None
 
 
+class MonthDocument:
+    """A site's answer for one campground and month, read only when somebody needs to know what it says.
+
+    `fingerprint` is the same for the same answer. Most are what they were a minute ago, and reading is most of a check.
+    """
+
+    def __init__(self, fingerprint: str, read: Callable[[], MonthAnswer]) -> None:
+        self.fingerprint = fingerprint
+        self._read = read
+        self._answer: MonthAnswer | None = None
+
+    def read(self) -> MonthAnswer:
+        """What the answer says; understood once. Raises ProviderError for what makes no sense."""
+        if self._answer is None:
+            self._answer = self._read()
+        return self._answer
+
+
 class Provider(Protocol):
     """The three questions a booking site is asked. Whatever the site does, they raise ProviderError alone."""
 
@@ -77,7 +95,7 @@ class Provider(Protocol):
         """Who this is."""
         ...
 
-    def availability(self, campground_id: str, month: date) -> MonthAnswer:
+    def availability(self, campground_id: str, month: date) -> MonthDocument:
         """Open nights of every campsite in the month that begins on `month`. One request."""
         ...
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import date
 from enum import StrEnum
 from functools import lru_cache
+from hashlib import sha256
 from typing import Annotated, Any, Final, TypeVar, cast
 from urllib.parse import quote
 
@@ -14,7 +15,14 @@ import httpx
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from chalicelib.history import Clock, utc_now
-from chalicelib.providers.contract import CampgroundRecord, CampsiteMetadata, CheckError, ProviderError, ProviderInfo
+from chalicelib.providers.contract import (
+    CampgroundRecord,
+    CampsiteMetadata,
+    CheckError,
+    MonthDocument,
+    ProviderError,
+    ProviderInfo,
+)
 from chalicelib.providers.fetch import get, not_json
 from chalicelib.stays.campsites import Campsite, Equipment, electric_by_type, types_of
 from chalicelib.stays.names import plain_text, tidy_name
@@ -72,14 +80,18 @@ class RecreationGov:
         self._clock = clock
         self._told: set[str] = set()
 
-    def availability(self, campground_id: str, month: date) -> MonthAnswer:
+    def availability(self, campground_id: str, month: date) -> MonthDocument:
         """Open nights of every campsite in the month that begins on `month`. One request."""
         path = f"/api/camps/availability/campground/{_in_path(campground_id)}/month"
         # httpx encodes the colons of a parameter; raw ones are refused ("query not encoded").
         body = self._get(path, {"start_date": f"{first_of_month(month).isoformat()}T00:00:00.000Z"})
-        answer, strangers = read_month(body, first_of_month(month))
-        self._tell(strangers)
-        return answer
+
+        def read() -> MonthAnswer:
+            answer, strangers = read_month(body, first_of_month(month))
+            self._tell(strangers)
+            return answer
+
+        return MonthDocument(sha256(body).hexdigest(), read)
 
     def campsites(self, campground_id: str) -> CampsiteMetadata:
         """Metadata of the campground's campsites, on one page: the largest campground has 360. One request."""

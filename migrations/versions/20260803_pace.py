@@ -21,7 +21,7 @@ NEW = (
     "retry_at",
     "lease_token",
     "lease_until",
-    "results_digest",
+    "results_fingerprint",
 )
 
 
@@ -35,7 +35,7 @@ def upgrade() -> None:
         targets.add_column(sa.Column("retry_at", Moment))
         targets.add_column(sa.Column("lease_token", sa.Uuid))
         targets.add_column(sa.Column("lease_until", Moment))
-        targets.add_column(sa.Column("results_digest", sa.String(64)))
+        targets.add_column(sa.Column("results_fingerprint", sa.String(64)))
     op.execute("UPDATE unique_targets SET last_attempt_at = last_checked_at")
     op.create_table(
         "provider_states",

@@ -10,9 +10,15 @@ from chalicelib.catalog.sync import sync
 from chalicelib.db.engine import Database
 from chalicelib.db.tables import campgrounds, campsites, provider_states, providers, recreation_areas
 from chalicelib.errors import NotFound
-from chalicelib.providers.contract import CampgroundRecord, CampsiteMetadata, CheckError, ProviderError, ProviderInfo
+from chalicelib.providers.contract import (
+    CampgroundRecord,
+    CampsiteMetadata,
+    CheckError,
+    MonthDocument,
+    ProviderError,
+    ProviderInfo,
+)
 from chalicelib.stays.campsites import Campsite, Equipment
-from chalicelib.stays.openings import MonthAnswer
 from tests.catalog.exports import area, export, facility
 
 NOW = datetime(2027, 6, 1, 12, tzinfo=UTC)
@@ -37,7 +43,7 @@ class StandIn:
             raise ProviderError(self.answer)
         return self.answer
 
-    def availability(self, campground_id: str, month: date) -> MonthAnswer:
+    def availability(self, campground_id: str, month: date) -> MonthDocument:
         raise NotImplementedError
 
     def campsites(self, campground_id: str) -> CampsiteMetadata:
@@ -183,8 +189,13 @@ def test_metadata_replaces_what_was_known(database: Database) -> None:
     assert kept(database) == changed
     with database.reading() as connection:
         assert connection.execute(select(campgrounds.c.campsites_fetched_at)).scalar_one() == LATER
+
+
+def test_metadata_without_campsites_unlearns_nothing(database: Database) -> None:
+    find_or_look_up(database, StandIn(database, RECORD), "100", NOW)
+    remember(database, CampsiteMetadata(SITES))
     remember(database, CampsiteMetadata({}), LATER)
-    assert kept(database) == {}
+    assert kept(database) == SITES
 
 
 def test_metadata_tells_a_missing_name(database: Database) -> None:

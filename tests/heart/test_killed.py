@@ -41,6 +41,7 @@ def told(live: Live, words: str) -> int:
 def test_a_killed_detect_loses_nothing_and_tells_nothing_twice(live: Live, instance: Instance) -> None:
     live.camper()
     live.detect()
+    die_at = 0
     for die_at, words in enumerate(openings(live), start=1):
         live.clock.advance(minutes=5)
         ended = run_apart(replace(instance, now=live.clock()), "detect", die_at)
@@ -54,7 +55,7 @@ def test_a_killed_detect_loses_nothing_and_tells_nothing_twice(live: Live, insta
 def test_a_killed_drain_loses_nothing_and_repeats_only_what_was_on_its_way(live: Live, instance: Instance) -> None:
     live.camper()
     live.detect()
-    doubles = 0
+    doubles = die_at = 0
     for die_at, words in enumerate(openings(live), start=1):
         live.checked_again()
         ended = run_apart(replace(instance, now=live.clock()), "drain", die_at)

@@ -351,7 +351,7 @@ def test_filters_choose_campsites(live: Live, filters: Filters, sites: str) -> N
 
 
 def test_filters_are_kept_whole_on_both_databases(live: Live) -> None:
-    wishes = {
+    wishes: dict[str, Any] = {
         "preferred_types": frozenset({"tent", "rv"}),
         "people": 5,
         "equipment": "Trailer",

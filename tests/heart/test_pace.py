@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
+from itertools import pairwise
 from threading import Event
 from typing import Any
 
@@ -16,7 +17,7 @@ from chalicelib.db.engine import Database
 from chalicelib.db.tables import campgrounds, provider_states
 from chalicelib.detection import detect
 from chalicelib.history import RunResult, RuntimeState
-from chalicelib.providers.contract import CheckError, ProviderError
+from chalicelib.providers.contract import CheckError, MonthDocument, ProviderError
 from chalicelib.scans import views
 from chalicelib.stays.campsites import Campsite
 from chalicelib.stays.openings import MonthAnswer, SiteMonth
@@ -42,13 +43,14 @@ class Site(StandInProvider):
     log: list[tuple[datetime, str]] = field(default_factory=list[tuple[datetime, str]])
     metadata: int = 0
 
-    def availability(self, campground_id: str, month: date) -> MonthAnswer:
+    def availability(self, campground_id: str, month: date) -> MonthDocument:
         self.log.append((self.clock(), campground_id))
         self._ask(campground_id)
         if campground_id in self.broken:
             raise ProviderError(self.broken[campground_id], retry_after=self.retry_after)
         nights = frozenset(night for night in self.nights if night.replace(day=1) == month)
-        return MonthAnswer(month, {"1": SiteMonth(Campsite("1"), nights)})
+        answer = MonthAnswer(month, {"1": SiteMonth(Campsite("1"), nights)})
+        return MonthDocument(repr(sorted(nights)), lambda: answer)
 
     def campsites(self, campground_id: str) -> Any:
         self.metadata += 1
@@ -155,7 +157,7 @@ def test_nobody_starves_when_more_is_watched_than_the_budget_allows(make_paced: 
     assert {checks[name] for name in names} == {19}  # (600 - 30) / 30
     for name in names:
         times = paced.site.times(name)
-        assert max(after - before for before, after in zip(times, times[1:], strict=False)) <= 7 * MINUTE
+        assert max(after - before for before, after in pairwise(times)) <= 7 * MINUTE
 
 
 @LONG
@@ -331,7 +333,7 @@ def test_the_breaker_doubles_from_60_seconds_to_30_minutes_with_one_request_each
         assert run.counts["requests"] <= 1
         paced.world.clock.advance(minutes=1)
     asked = [at for at, _ in paced.site.log]
-    gaps = [(after - before) // MINUTE for before, after in zip(asked, asked[1:], strict=False)]
+    gaps = [(after - before) // MINUTE for before, after in pairwise(asked)]
     assert gaps == [1, 2, 4, 8, 16, 30, 30]
 
 
@@ -429,7 +431,7 @@ def test_a_failing_target_is_backed_off_by_itself_while_others_go_on(make_paced:
     paced.site.broken["bad"] = CheckError.NOT_FOUND
     paced.every_minute(125)
     times = paced.site.times("bad")
-    gaps = [(after - before) // MINUTE for before, after in zip(times, times[1:], strict=False)]
+    gaps = [(after - before) // MINUTE for before, after in pairwise(times)]
     assert gaps == [1, 2, 4, 8, 16, 30, 30, 30]
     assert len(paced.site.times("good")) == 125
 

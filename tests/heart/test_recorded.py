@@ -1,4 +1,4 @@
-"""The whole way on real input: recorded answers of Recreation.gov, served over HTTP, their years moved into the future."""
+"""The whole way on real input: recorded answers of Recreation.gov, their years moved into the future, over HTTP."""
 
 import json
 import re

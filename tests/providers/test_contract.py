@@ -58,7 +58,7 @@ class RecreationGovDriver:
 DRIVERS: dict[str, Callable[[ExitStack], Driver]] = {"recreation_gov": RecreationGovDriver}
 
 QUESTIONS: dict[str, Callable[[Provider], object]] = {
-    "availability": lambda provider: provider.availability("900", JULY),
+    "availability": lambda provider: provider.availability("900", JULY).read(),
     "campsites": lambda provider: provider.campsites("900"),
     "campground": lambda provider: provider.campground("900"),
 }
@@ -95,7 +95,7 @@ def test_an_adapter_is_registered_under_its_own_name(driver: Driver) -> None:
 
 
 def test_a_month_shows_which_nights_are_open(driver: Driver) -> None:
-    answer = driver.provider().availability("900", JULY)
+    answer = driver.provider().availability("900", JULY).read()
     assert answer.month == JULY
     assert not answer.blank
     assert {key: site.nights for key, site in answer.sites.items()} == {"11": NIGHTS, "12": frozenset()}
@@ -210,7 +210,7 @@ def test_what_the_site_says_of_coming_back_is_handed_on(
     driver: Driver, status: int, hint: int | str, wait: timedelta | None
 ) -> None:
     driver.misbehave(Fault.STATUS, status=status, retry_after=hint)
-    assert refusal(lambda: driver.provider().availability("900", JULY)).retry_after == wait
+    assert refusal(lambda: driver.provider().availability("900", JULY).read()).retry_after == wait
 
 
 @pytest.mark.parametrize("fault", [Fault.SLOW, Fault.DRIP], ids=lambda fault: fault.name)
@@ -244,7 +244,7 @@ def test_after_trouble_the_next_answer_is_good(driver: Driver, ask: Callable[[Pr
 
 def test_an_error_holds_its_category_and_no_text_of_others(driver: Driver) -> None:
     driver.misbehave(Fault.RESET)
-    error = refusal(lambda: driver.provider().availability("900", JULY))
+    error = refusal(lambda: driver.provider().availability("900", JULY).read())
     assert str(error) == "transport_error"
     assert error.__cause__ is None
     assert error.__suppress_context__
@@ -256,7 +256,7 @@ def test_an_error_holds_its_category_and_no_text_of_others(driver: Driver) -> No
 @pytest.mark.parametrize("fault", [Fault.EMPTY_OBJECT, Fault.COUNT_ZERO, Fault.NO_NIGHTS], ids=lambda fault: fault.name)
 def test_a_month_that_says_nothing_is_blank(driver: Driver, fault: Fault) -> None:
     driver.misbehave(fault)
-    answer = driver.provider().availability("900", JULY)
+    answer = driver.provider().availability("900", JULY).read()
     assert answer.blank
     assert all(site.nights is None for site in answer.sites.values())
 
@@ -266,7 +266,7 @@ def test_a_month_that_says_nothing_is_blank(driver: Driver, fault: Fault) -> Non
 )
 def test_a_site_of_which_nothing_is_said_is_unknown_and_the_others_are_not(driver: Driver, fault: Fault) -> None:
     driver.misbehave(fault, campsite_id="12")
-    answer = driver.provider().availability("900", JULY)
+    answer = driver.provider().availability("900", JULY).read()
     assert not answer.blank
     assert {key: site.nights for key, site in answer.sites.items()} == {"11": NIGHTS, "12": None}
     assert sum(answer.oddities.values()) > 0
@@ -274,7 +274,7 @@ def test_a_site_of_which_nothing_is_said_is_unknown_and_the_others_are_not(drive
 
 def test_a_site_that_is_missing_is_missing(driver: Driver) -> None:
     driver.misbehave(Fault.MISSING_CAMPSITE, campsite_id="12")
-    assert set(driver.provider().availability("900", JULY).sites) == {"11"}
+    assert set(driver.provider().availability("900", JULY).read().sites) == {"11"}
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_a_site_that_is_missing_is_missing(driver: Driver) -> None:
 )
 def test_a_night_that_is_missing_or_odd_is_not_open_and_loses_no_other(driver: Driver, fault: Fault) -> None:
     driver.misbehave(fault, campsite_id="11", night=date(2030, 7, 4))
-    answer = driver.provider().availability("900", JULY)
+    answer = driver.provider().availability("900", JULY).read()
     assert answer.sites["11"].nights == NIGHTS - {date(2030, 7, 4)}
 
 
@@ -290,7 +290,7 @@ def test_a_night_that_is_missing_or_odd_is_not_open_and_loses_no_other(driver: D
 def test_a_field_of_another_type_loses_nothing(driver: Driver, fault: Fault) -> None:
     driver.misbehave(fault, on="availability")
     driver.misbehave(fault, on="campsites")
-    answer = driver.provider().availability("900", JULY)
+    answer = driver.provider().availability("900", JULY).read()
     assert {key: site.nights for key, site in answer.sites.items()} == {"11": NIGHTS, "12": frozenset()}
     assert set(driver.provider().campsites("900").campsites) == {"11", "12"}
 

@@ -606,13 +606,13 @@ def test_recordings_come_over_http_as_from_the_file(
 ) -> None:
     booking_site.serve_recordings(RECORDED / "recgov")
     answer, _ = recorded_month(f"{campground_id}_2023-09.json")
-    assert adapter.availability(campground_id, date(2023, 9, 1)) == answer
+    assert adapter.availability(campground_id, date(2023, 9, 1)).read() == answer
     assert adapter.campsites(campground_id).campsites
 
 
 def test_requests_are_as_the_site_wants_them(booking_site: BookingSite, adapter: RecreationGov) -> None:
     for question in (
-        lambda: adapter.availability("232447", date(2030, 9, 17)),
+        lambda: adapter.availability("232447", date(2030, 9, 17)).read(),
         lambda: adapter.campsites("232447"),
         lambda: adapter.campground("a/b"),
     ):
@@ -638,7 +638,7 @@ def test_an_unknown_status_is_logged_once_and_printably(
             client, RecreationGovConfig(base_url="http://127.0.0.1", user_agent="sitebell (tests)")
         )
         for _ in range(2):
-            assert provider.availability("900", SEPTEMBER).oddities == {"status_unknown": 2}
+            assert provider.availability("900", SEPTEMBER).read().oddities == {"status_unknown": 2}
     [record] = caplog.records
     assert record.getMessage().endswith("not available: Held for ?[31mOwls?" + "x" * 21)
 

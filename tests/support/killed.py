@@ -55,7 +55,7 @@ class Instance:
 def run_apart(instance: Instance, job: str, die_at: int | None = None) -> int:
     """Run a scheduled function in a process of its own; gives the steps it came through, or -9 where it was killed.
 
-    `die_at` counts steps from 1: each statement (its BEGIN too) and each commit is one, and the process dies just before.
+    `die_at` counts steps from 1: each statement (its BEGIN too) and each commit is one; the process dies just before.
     """
     _serving()
     steps = _processes.Value("i", 0)

@@ -16,6 +16,7 @@ from chalicelib.providers.contract import (
     CampgroundRecord,
     CampsiteMetadata,
     CheckError,
+    MonthDocument,
     ProviderError,
     ProviderInfo,
 )
@@ -57,9 +58,9 @@ class StandInProvider:
     while_asked: Callable[[], None] = lambda: None
     info: ProviderInfo = SITE
 
-    def availability(self, campground_id: str, month: date) -> MonthAnswer:
+    def availability(self, campground_id: str, month: date) -> MonthDocument:
         self._ask(campground_id)
-        return MonthAnswer(month, {}, blank=True)
+        return MonthDocument("blank", lambda: MonthAnswer(month, {}, blank=True))
 
     def campsites(self, campground_id: str) -> CampsiteMetadata:
         self._ask(campground_id)
