@@ -68,10 +68,7 @@ def run(job: str, deps: Deps, seconds: float) -> RunResult:
 
     A fault of the storage is told by the outcome `error`. Raises KeyError for another name.
     """
-    from chalicelib.detection import detect
-    from chalicelib.outbox import drain, prune
-
-    work = {"detect": detect.run, "drain": drain.run, "prune": prune.run}[job]
+    work = _work(job)
     deps.runtime.run_started(job)
     healthy = False
     run_id, started = uuid4(), deps.clock()
@@ -85,6 +82,23 @@ def run(job: str, deps: Deps, seconds: float) -> RunResult:
         return result
     finally:
         deps.runtime.run_finished(job, at=deps.clock(), healthy=healthy)
+
+
+def _work(job: str) -> Callable[[Deps, datetime], RunResult]:
+    """A scheduled function, importing what it needs and no more."""
+    if job == "detect":
+        from chalicelib.detection import detect
+
+        return detect.run
+    if job == "drain":
+        from chalicelib.outbox import drain
+
+        return drain.run
+    if job == "prune":
+        from chalicelib.outbox import prune
+
+        return prune.run
+    raise KeyError(job)
 
 
 @dataclass(frozen=True, slots=True)
