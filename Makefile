@@ -18,7 +18,7 @@ export UV_PYTHON_DOWNLOADS := never
 export UV_SYSTEM_CERTS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format bench package deploy requirements clean
+.PHONY: help setup run test lint format docs bench package deploy requirements clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +39,9 @@ lint: $(READY) ## style, types, who may import whom, migrations against models
 format: $(READY) ## mend what ruff can mend
 	@$(PY) -m ruff check --fix-only .
 	@$(PY) -m ruff format .
+
+docs: $(READY) ## the pages that are made from the code
+	@$(PY) -m tools.docs
 
 bench: $(READY) ## benchmarks, each beside its bare baseline
 	@$(PY) -m bench $(ARGS)

@@ -2,7 +2,7 @@
 
 import os
 from functools import lru_cache
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator, model_validator
@@ -55,7 +55,6 @@ class Settings(BaseSettings):
         description="Keys (comma-separated, newest first) that encrypt recipients. Make one with `keys new`. "
         "Without any, local commands keep one in `.data/secret_keys`; in the cloud it is required.",
     )
-    auth_mode: Literal["none"] = Field("none", description="Who may use the API: `none` is one local owner.")
     invite_only: bool = Field(False, description="Watch and tell only for people an administrator has invited.")
     contact: str = Field(
         "self-hosted",
@@ -99,7 +98,6 @@ class Settings(BaseSettings):
         description="Hours between two refreshes of the catalogue by the local runner; 0 leaves it to `catalog sync`.",
     )
     pause_sending: bool = Field(False, description="Keep noticing, but send nothing until this is off again.")
-    cron_secret: SecretStr | None = Field(None, description="What outside schedulers present to start a job.")
 
     def per_minute(self, provider: str) -> int:
         """The budget of a provider, in requests a minute."""

@@ -188,8 +188,8 @@ def states_page() -> str:
 
 ## An alert in the outbox
 
-Detect writes an alert as `{Status.PENDING}`; drain moves it on. Every move is one `UPDATE`, guarded by the state that it
-comes from, in [`chalicelib/outbox/states.py`](../chalicelib/outbox/states.py). A move that is not drawn here is refused.
+Detect writes an alert as `{Status.PENDING}`; drain moves it on. Every move is one `UPDATE`, guarded by the state that
+it comes from, in [`chalicelib/outbox/states.py`](../chalicelib/outbox/states.py). What is not drawn here is refused.
 
 ```mermaid
 stateDiagram-v2
@@ -198,9 +198,9 @@ stateDiagram-v2
 
 {meanings}
 
-An attempt carries a token of its own. The late acceptance is the one move that needs it: a send that was given up at its
-deadline, and was accepted after all, settles a row that waits for a retry, unless a newer attempt has begun. There are
-at most {MAX_ATTEMPTS} attempts, interrupted ones counted.
+An attempt carries a token of its own. The late acceptance is the one move that needs it: a send that was given up at
+its deadline, and was accepted after all, settles a row that waits for a retry, unless a newer attempt has begun. There
+are at most {MAX_ATTEMPTS} attempts, interrupted ones counted.
 
 ## Error categories
 
@@ -291,8 +291,8 @@ def schema_page() -> str:
     diagram = "\n".join(sorted(references))
     return f"""# Schema
 
-The same on SQLite and PostgreSQL. Times are UTC. `python -m chalicelib db upgrade` makes it, or brings an older database
-to it; what changes it is in [`migrations/versions`](../migrations/versions). The source is
+The same on SQLite and PostgreSQL. Times are UTC. `python -m chalicelib db upgrade` makes it, or brings an older
+database to it; what changes it is in [`migrations/versions`](../migrations/versions). The source is
 [`chalicelib/db/tables.py`](../chalicelib/db/tables.py).
 
 ```mermaid

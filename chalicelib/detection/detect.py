@@ -251,7 +251,8 @@ class _Lane:
         self._count(targets_checked=1, openings=recorded.openings, intents=recorded.intents)
         self._remember(target, now, "success")
         if recorded.openings:
-            log.info("found %d new open nights at %s", recorded.openings, name, extra={"target_id": str(target.id)})
+            nights = "1 new open night" if recorded.openings == 1 else f"{recorded.openings} new open nights"
+            log.info("found %s at %s", nights, name, extra={"target_id": str(target.id)})
         if recorded.intents and self.deps.wake is not None:
             try:
                 self.deps.wake()

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import sys
 import traceback
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from chalicelib.settings import in_the_cloud
 
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -50,9 +52,15 @@ class ForPeople(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
-        added = ", ".join(f"{key} {value}" for key, value in _added(record).items() if value is not None)
+        added = ", ".join(f"{key} {_short(value)}" for key, value in _added(record).items() if value is not None)
         error = f"\n{_error(record.exc_info)}" if record.exc_info else ""
         return f"{_moment(record):%H:%M:%S} {level}{record.getMessage()}{f' ({added})' if added else ''}{error}"
+
+
+def _short(value: Any) -> str:
+    """Ids by their first part, which tells them apart on a screen."""
+    text = str(value)
+    return text[:8] if _UUID.fullmatch(text) else text
 
 
 def _moment(record: logging.LogRecord) -> datetime:
