@@ -98,7 +98,7 @@ def test_a_broken_rows_fault_is_logged_without_what_it_says(camp: Camp, logs: li
     camp.change(scan_results, nights={QUOTED: QUOTED})
     result = camp.drain()
     for stream in logs:
-        assert str(row_id) in stream.getvalue()
+        assert str(row_id)[:8] in stream.getvalue()
         assert QUOTED not in stream.getvalue()
     assert camp.ended() == ("retry", "internal_error")
     assert QUOTED not in json.dumps(result.to_json())
