@@ -75,7 +75,8 @@ Sitebell reads its settings from environment variables, or from a file `.env` in
 line each); a variable wins over the file. A value that cannot be used is refused at the start, by the variable's name.
 An origin is `https://host` without a path; plain `http` is for this machine alone.
 
-{_table(("Variable", "Values", "Default", "Meaning"), rows)}"""
+{_table(("Variable", "Values", "Default", "Meaning"), rows)}
+"""
 
 
 def settings_table() -> str:
@@ -155,9 +156,8 @@ def _commands(
 
 
 def _context(command: click.Command, name: str, parent: click.Context | None) -> click.Context:
-    return click.Context(
-        command, info_name=name, parent=parent, terminal_width=HELP_WIDTH, max_content_width=HELP_WIDTH, color=False
-    )
+    size = {"terminal_width": HELP_WIDTH, "max_content_width": HELP_WIDTH}
+    return click.Context(command, info_name=name, parent=parent, color=False, **{**command.context_settings, **size})
 
 
 def _help(command: click.Command, context: click.Context) -> str:
@@ -281,7 +281,7 @@ def schema_page() -> str:
         if heading := re.match(r"# --- (.+?) -+$", line):
             sections.append(f"\n## {heading[1].capitalize()}\n")
         if (table := begins.get(number)) is not None:
-            sections.append(f"\n### {table.name}\n\n{_columns(table, said)}")
+            sections.append(f"\n### {table.name}\n\n{_columns(table, said)}\n")
     references = {
         f"    {key.column.table.name} ||--o{{ {table.name} : {key.parent.name}"
         for table in tables.metadata.sorted_tables
@@ -353,7 +353,7 @@ def _first_sentence(room: str) -> str:
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [titles, ["---"] * len(titles), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in lines) + "\n"
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in lines)
 
 
 PAGES: Mapping[str, Callable[[], str]] = {

@@ -4,7 +4,7 @@ import sqlite3
 import ssl
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -144,9 +144,11 @@ def _postgresql_engine(url: URL) -> Engine:
     )
     # RETURNING doubles the price of a many-row insert under pg8000, and nothing here asks for it.
     engine.dialect.use_insertmanyvalues_wo_returning = True
-    # The driver sends COMMIT and ROLLBACK as if they had parameters: three round trips each instead of one.
+    # pg8000 1.31 sends COMMIT and ROLLBACK as if they had parameters: three round trips each instead of one. And it
+    # leaves the file over its socket open where the server has gone. These may go when it does neither.
     engine.dialect.do_commit = lambda connection: _send(connection, "commit")  # pyright: ignore[reportAttributeAccessIssue]
     engine.dialect.do_rollback = lambda connection: _send(connection, "rollback")  # pyright: ignore[reportAttributeAccessIssue]
+    engine.dialect.do_close = _close  # pyright: ignore[reportAttributeAccessIssue]
     event.listen(engine, "handle_error", _mark_disconnect)
     event.listen(engine, "checkin", _note_idle)
     event.listen(engine, "checkout", _try_idle)
@@ -157,6 +159,16 @@ def _send(connection: Any, words: str) -> None:
     """End a transaction, if the server is in one."""
     driver = getattr(connection, "driver_connection", None) or connection
     driver.execute_simple(words)
+
+
+def _close(connection: Any) -> None:
+    file = connection._sock  # noqa: SLF001
+    try:
+        connection.close()
+    finally:
+        if file is not None:
+            with suppress(OSError):
+                file.close()
 
 
 def _without_sslmode(url: URL) -> tuple[URL, str]:

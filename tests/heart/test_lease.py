@@ -196,7 +196,7 @@ def test_a_run_that_has_spent_its_time_begins_no_further_check(live: Live) -> No
     user_id, _ = live.camper()
     live.scan(user_id, campground="200")
     live.scan(user_id, campground="300")
-    live.site.on_request = lambda _: live.clock.advance(seconds=18)
+    live.site.on_request = lambda _: live.clock.advance(seconds=30)
     run = live.detect(seconds=60)
     assert run.counts["targets_due"] == 3
     assert run.counts["targets_skipped"] >= 1
