@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
-from queue import Empty, SimpleQueue
+from concurrent.futures import Future, wait
 from threading import Thread
 from typing import TypeVar
 
@@ -17,28 +17,30 @@ class BodyTooLarge(Exception):
     """More came than is allowed."""
 
 
-def within(seconds: float, work: Callable[[], T]) -> T:
-    """Run `work` in a thread of its own and return what it returns or raise what it raises.
-
-    Raises DeadlinePassed after `seconds`, whatever the work waits for (a name's look-up has no limit of its own). The
-    thread is left to itself then, and its result is dropped; being a daemon it does not keep the process alive.
-    """
-    ends: SimpleQueue[tuple[T] | BaseException] = SimpleQueue()
+def begin(work: Callable[[], T]) -> Future[T]:
+    """Start `work` in a thread that may be walked away from: a daemon, which the end of the process does not await."""
+    end = Future[T]()
 
     def run() -> None:
         try:
-            ends.put((work(),))
-        except BaseException as error:  # noqa: BLE001 - it is raised again where the caller waits
-            ends.put(error)
+            end.set_result(work())
+        except BaseException as error:  # noqa: BLE001  # it is raised again where somebody asks for the result
+            end.set_exception(error)
 
-    Thread(target=run, name="within", daemon=True).start()
-    try:
-        end = ends.get(timeout=max(seconds, 0))
-    except Empty:
-        raise DeadlinePassed from None
-    if isinstance(end, BaseException):
-        raise end
-    return end[0]
+    Thread(target=run, name="begun", daemon=True).start()
+    return end
+
+
+def within(seconds: float, work: Callable[[], T]) -> T:
+    """Return what `work` returns, or raise what it raises.
+
+    Raises DeadlinePassed after `seconds`, whatever the work waits for (a name's look-up has no limit of its own). It is
+    left to itself then, and its result is dropped.
+    """
+    end = begin(work)
+    if not wait([end], max(seconds, 0)).done:
+        raise DeadlinePassed
+    return end.result()
 
 
 def gather(chunks: Iterable[bytes], *, until: float, most: int) -> bytes:

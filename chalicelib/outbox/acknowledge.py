@@ -61,7 +61,7 @@ def patiently(deps: Deps, write: Callable[[], T]) -> T:
         except DBAPIError as error:
             if not is_busy(error):
                 raise
-        deps.pause(pause * random.uniform(0.5, 1.5))
+        deps.pause(pause * random.uniform(1, 1.5))
         pause *= 2
     return write()
 

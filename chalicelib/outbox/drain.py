@@ -2,10 +2,9 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import datetime, timedelta
-from threading import Lock, Thread
+from threading import Lock
 from uuid import UUID, uuid4
 
 from sqlalchemy import select
@@ -13,6 +12,7 @@ from sqlalchemy import select
 from chalicelib.channels.contract import Channel, Message
 from chalicelib.channels.outcomes import DeliveryError, DeliveryErrorCategory, Outcome, OutcomeClass
 from chalicelib.db.tables import notification_outbox
+from chalicelib.deadline import begin
 from chalicelib.deps import Deps
 from chalicelib.history import JobAttempt, RunResult
 from chalicelib.outbox.acknowledge import acknowledge, patiently
@@ -141,7 +141,7 @@ class _Drain:
         look-up or a dripping answer. If it is accepted after all, that settles the row, unless a newer attempt has it.
         """
         now = self.deps.clock()
-        answer = _in_a_thread(lambda: channel.send(claim.recipient, message, now))
+        answer = begin(lambda: channel.send(claim.recipient, message, now))
         if not wait([answer], self.deps.settings.attempt_deadline).done:
             answer.add_done_callback(lambda late: _settle_late(self.deps, claim, late))
             return Outcome(OutcomeClass.AMBIGUOUS, DeliveryErrorCategory.TIMEOUT)
@@ -224,20 +224,6 @@ def recover(deps: Deps, now: datetime) -> int:
         for row_id in connection.execute(used_up).scalars().all():
             recovered += finish(connection, row_id, [Status.SENDING], Status.FAILED, now, category=ATTEMPTS_EXHAUSTED)
     return recovered
-
-
-def _in_a_thread(send: Callable[[], Outcome]) -> Future[Outcome]:
-    """Start a send that may have to be abandoned: a daemon thread, which the end of the process does not wait for."""
-    answer = Future[Outcome]()
-
-    def work() -> None:
-        try:
-            answer.set_result(send())
-        except Exception as error:  # noqa: BLE001  # `result()` raises it again, or `_settle_late` looks at it
-            answer.set_exception(error)
-
-    Thread(target=work, daemon=True).start()
-    return answer
 
 
 def _settle_late(deps: Deps, claim: Claim, late: Future[Outcome]) -> None:
