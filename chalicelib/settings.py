@@ -31,7 +31,8 @@ def _origin(url: str) -> str:
 
 
 Origin = Annotated[str, AfterValidator(_origin)]
-NotNegative = Annotated[float, Field(ge=0)]
+NotNegative = Annotated[float, Field(ge=0, le=366 * 86400)]
+"""Seconds (or hours): up to a year is more than anybody means, and no date overflows from it."""
 
 
 class Settings(BaseSettings):
@@ -114,6 +115,8 @@ class Settings(BaseSettings):
         parts = urlsplit(value.get_secret_value())
         if parts.scheme not in {"sqlite", "postgresql", "postgresql+pg8000"}:
             raise ValueError("must begin with sqlite:/// or postgresql://")
+        if parts.scheme == "sqlite" and parts.path in {"", "/", "/:memory:"}:
+            raise ValueError("must name a file, which outlives a process: sqlite:///.data/sitebell.db")
         if parts.scheme != "sqlite" and not parts.username:
             raise ValueError("must name a user: postgresql://user:password@host/name")
         return value

@@ -113,7 +113,7 @@ def _engine(url: URL) -> Engine:
 
 
 def _sqlite_engine(url: URL) -> Engine:
-    if url.database and url.database != ":memory:":
+    if url.database:
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(
         url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000, "check_same_thread": False}, hide_parameters=True

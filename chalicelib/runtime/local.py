@@ -48,7 +48,11 @@ def running(host: str, port: int) -> Generator[str]:
     from app import app
 
     with ExitStack() as stack:
-        server = LocalDevServer(app, Config(chalice_stage="dev"), host, port, handler_cls=_Handler).server
+        try:
+            server = LocalDevServer(app, Config(chalice_stage="dev"), host, port, handler_cls=_Handler).server
+        except OSError as error:
+            error.filename = f"{host}:{port}"  # or nobody would know which address is in use
+            raise
         stack.callback(server.server_close)
         web = Thread(target=server.serve_forever, name="web", daemon=True)
         web.start()
