@@ -12,11 +12,12 @@ from chalicelib.stays.filters import Filters
 from chalicelib.stays.nights import first_of_month
 
 
-@dataclass(frozen=True, slots=True)
 class Skip(Exception):
     """Nothing is to be sent, and why."""
 
-    reason: SkipReason
+    def __init__(self, reason: SkipReason) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
 
 
 def check_references(row: Columns, settings: Settings) -> None:

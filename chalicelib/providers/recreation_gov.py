@@ -453,10 +453,17 @@ def read_campground(body: bytes, campground_id: str) -> CampgroundRecord:
 # --- fields that may be anything --------------------------------------------------------------------------
 
 
+_SURROGATES: Final = re.compile(rb"(\\u[dD][89abAB]..\\u[dD][c-fC-F]..)|\\u[dD][89a-fA-F]..")
+"""Escapes of a pair of surrogates, which are a character, or of a lone one, which is none."""
+
+
 def _parsed(model: type[Model], body: bytes) -> Model:
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
+        whole = _SURROGATES.sub(lambda found: found[1] or rb"\ufffd", body)
+        if whole != body:  # half a character in one name must not lose the other sites
+            return _parsed(model, whole)
         is_json = all(item["type"] != "json_invalid" for item in error.errors(include_url=False, include_input=False))
         raise (ProviderError(CheckError.MALFORMED, status=200) if is_json else not_json(body)) from None
 

@@ -68,6 +68,14 @@ def failure(read: Any, *args: Any) -> CheckError:
 # --- nights -----------------------------------------------------------------------------------------------
 
 
+def test_half_a_character_in_a_name_loses_nothing_else() -> None:
+    nights = b'"availabilities": {"2023-09-01T00:00:00Z": "Available"}'
+    body = b'{"campsites": {"1": {"site": "A\\ud83c 1", %s}, "2": {"site": "\\ud83c\\udfd5", %s}}}' % (nights, nights)
+    answer, _ = read_month(body, date(2023, 9, 1))
+    assert {site.campsite.name for site in answer.sites.values()} == {"A\ufffd 1", "\N{CAMPING}"}
+    assert all(site.nights == {date(2023, 9, 1)} for site in answer.sites.values())
+
+
 @pytest.mark.parametrize(
     ("status", "opens", "counted_as"),
     [
