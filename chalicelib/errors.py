@@ -6,11 +6,18 @@
     ├── Conflict            it is there already; `existing_id` names it
     │   ├── EmailTaken
     │   └── DuplicateScan
+    ├── QuotaReached        this person has as many of them as the instance allows
+    ├── Unauthorized        who is calling is not known: no credential, or one that opens nothing
+    ├── Forbidden           who is calling may not do this
+    ├── TooManyTries        sign-in is tried too often; `retry_after` says when it may go on
+    ├── KeyReused           an Idempotency-Key came before with another request
+    ├── StillRunning        the first request with this Idempotency-Key has not ended
     └── Unavailable         this instance lacks something that it would need
 
 Adapters have their own: `providers.contract.ProviderError`, `channels.outcomes.DeliveryError`.
 """
 
+from datetime import timedelta
 from uuid import UUID
 
 
@@ -43,6 +50,34 @@ class EmailTaken(Conflict):
 class DuplicateScan(Conflict):
     def __init__(self, existing_id: UUID) -> None:
         super().__init__(f"there is a scan that watches the same already: {existing_id}", existing_id)
+
+
+class QuotaReached(Refused):
+    """The person has as many as the instance allows."""
+
+
+class Unauthorized(Refused):
+    """Nobody knows who is calling."""
+
+
+class Forbidden(Refused):
+    """The caller is known, and may not."""
+
+
+class TooManyTries(Refused):
+    def __init__(self, retry_after: timedelta) -> None:
+        super().__init__("too many attempts to sign in: wait a while")
+        self.retry_after = retry_after
+
+
+class KeyReused(Refused):
+    def __init__(self) -> None:
+        super().__init__("this Idempotency-Key came before, with another request")
+
+
+class StillRunning(Refused):
+    def __init__(self) -> None:
+        super().__init__("the first request with this Idempotency-Key is still running")
 
 
 class Unavailable(Refused):

@@ -2,7 +2,7 @@
 
 import os
 from functools import lru_cache
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator, model_validator
@@ -56,6 +56,21 @@ class Settings(BaseSettings):
         description="Keys (comma-separated, newest first) that encrypt recipients. Make one with `keys new`. "
         "Without any, local commands keep one in `.data/secret_keys`; in the cloud it is required.",
     )
+    auth_mode: Literal["none", "password", "oidc"] = Field(
+        "none",
+        description="Who is calling: `none` (whoever reaches this machine is its one owner), `password`, or `oidc` "
+        "(a bearer token of an issuer). API tokens work in all three.",
+    )
+    open_to_network: bool = Field(
+        False, description="With AUTH_MODE none, serve others than this machine too: whoever reaches it owns it."
+    )
+    public_url: Origin | None = Field(
+        None, description="Origin under which people reach this instance, such as https://bell.example.org."
+    )
+    session_days: float = Field(30, gt=0, le=366, description="Days after which a browser must sign in again.")
+    oidc_issuer: Origin | None = Field(None, description="With AUTH_MODE oidc: the issuer, as its tokens name it.")
+    oidc_audience: str | None = Field(None, description="With AUTH_MODE oidc: the audience its tokens must be for.")
+    max_scans: int = Field(50, ge=0, description="Scans that one person may have; 0 is no limit.")
     invite_only: bool = Field(False, description="Watch and tell only for people an administrator has invited.")
     contact: str = Field(
         "self-hosted",
@@ -120,6 +135,12 @@ class Settings(BaseSettings):
         if parts.scheme != "sqlite" and not parts.username:
             raise ValueError("must name a user: postgresql://user:password@host/name")
         return value
+
+    @model_validator(mode="after")
+    def _oidc_is_whole(self) -> Self:
+        if self.auth_mode == "oidc" and not (self.oidc_issuer and self.oidc_audience):
+            raise ValueError(f"{PREFIX}OIDC_ISSUER and {PREFIX}OIDC_AUDIENCE are required where AUTH_MODE is oidc")
+        return self
 
     @model_validator(mode="after")
     def _cloud_has_keys(self) -> Self:

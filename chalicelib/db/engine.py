@@ -28,7 +28,7 @@ from chalicelib.settings import LOOPBACK
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
 
-HEAD = "20261201_delivery"
+HEAD = "20261204_people"
 """The migration this code is written for; the deployed package holds no migrations, so a test compares."""
 
 NETWORK_TIMEOUT = 15.0  # seconds, for connecting to PostgreSQL and for each read

@@ -106,6 +106,55 @@ users = Table(
     Column("scanning_enabled", Boolean, nullable=False, server_default=true()),
     Column("invited_at", UtcDateTime),  # null: not invited, which matters on invite-only instances
     Column("created_at", UtcDateTime, nullable=False),
+    Column("name", String(100)),
+    Column("time_zone", String(64)),  # an IANA name; null: as the browser says
+    Column("password_hash", String(200)),  # argon2id; null: no password opens this account
+    Column("oidc_subject", String(300), unique=True),  # issuer, a blank, and the issuer's own id of the person
+    Index("ix_users_created_at_id", "created_at", "id"),
+    Index("ix_users_email_pattern", "email", postgresql_ops={"email": "text_pattern_ops"}),
+)
+
+api_tokens = Table(
+    "api_tokens",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("name", String(100), nullable=False),
+    Column("kind", String(20), nullable=False),
+    Column("token_hash", String(64), nullable=False, unique=True),  # SHA-256 of what was shown once
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("last_used_at", UtcDateTime),  # to the minute
+    Column("revoked_at", UtcDateTime, index=True),
+    CheckConstraint("kind IN ('read_write', 'read_only', 'service')", name="kind"),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("token_hash", String(64), nullable=False, unique=True),  # SHA-256 of the cookie
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("expires_at", UtcDateTime, nullable=False, index=True),
+)
+
+sign_in_limits = Table(
+    "sign_in_limits",
+    metadata,
+    Column("subject", String(80), primary_key=True),  # "account" or "address", and a keyed hash of which
+    Column("failures", Integer, nullable=False),  # within the window
+    Column("window_ends_at", UtcDateTime, nullable=False, index=True),
+)
+
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
+    Column("key", String(255), primary_key=True),
+    Column("request_hash", String(64), nullable=False),  # SHA-256 of method, path and body
+    Column("begun_at", UtcDateTime, nullable=False, index=True),
+    Column("status", Integer),  # of the first answer; null: still running
+    Column("answer", Json),  # its body, less what is shown once
 )
 
 notification_channels = Table(
@@ -130,7 +179,8 @@ admin_audit_events = Table(
     Column("subject_type", String(40), nullable=False),
     Column("subject_id", String(64), nullable=False),
     Column("detail", Json, nullable=False),
-    Column("created_at", UtcDateTime, nullable=False, index=True),
+    Column("created_at", UtcDateTime, nullable=False),
+    Index("ix_admin_audit_events_created_at_id", "created_at", "id"),
 )
 
 # --- what is watched -------------------------------------------------------------------------------------------------
@@ -162,7 +212,7 @@ user_scans = Table(
     "user_scans",
     metadata,
     Column("id", Uuid, primary_key=True),
-    Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
     Column("target_id", Uuid, ForeignKey("unique_targets.id", ondelete="CASCADE"), nullable=False, index=True),
     Column(
         "channel_id", Uuid, ForeignKey("notification_channels.id", ondelete="SET NULL")
@@ -187,6 +237,8 @@ user_scans = Table(
     Column("created_at", UtcDateTime, nullable=False),
     CheckConstraint("mode IN ('summary', 'direct')", name="mode"),
     CheckConstraint("min_stay_length >= 1", name="min_stay_length"),
+    Index("ix_user_scans_created_at_id", "created_at", "id"),
+    Index("ix_user_scans_user_id_created_at_id", "user_id", "created_at", "id"),
 )
 
 scan_results = Table(
@@ -198,6 +250,17 @@ scan_results = Table(
     Column("nights", Json, nullable=False),  # {"2027-07-20": when it was found open}
     Column("unknown_since", Json, nullable=False, server_default=text("'{}'")),  # {"2027-07-01": since when}
 )
+
+glimpses = Table(
+    "glimpses",
+    metadata,
+    Column("provider", String(40), primary_key=True),
+    Column("campground_id", String(64), primary_key=True),
+    Column("month", Date, primary_key=True),  # its first day
+    Column("fetched_at", UtcDateTime, nullable=False, index=True),
+    Column("campsites", Json, nullable=False),  # {"campsite id": [stays.campsites.Campsite, open nights or null]}
+)
+"""Months that a preview or a calendar fetched, kept for minutes so that looking twice asks the booking site once."""
 
 provider_states = Table(
     "provider_states",
@@ -242,6 +305,8 @@ notification_outbox = Table(
     CheckConstraint("(finished_at IS NOT NULL) = (status IN ('sent', 'skipped', 'failed'))", name="finished"),
     CheckConstraint("attempt_count >= 0", name="attempt_count"),
     Index("ix_notification_outbox_status_next_attempt_at", "status", "next_attempt_at"),
+    Index("ix_notification_outbox_created_at_id", "created_at", "id"),
+    Index("ix_notification_outbox_status_created_at_id", "status", "created_at", "id"),
     Index(
         "ix_notification_outbox_due",
         "next_attempt_at",
@@ -278,5 +343,5 @@ alert_history = Table(
     Column("attempt_count", Integer, nullable=False),
     Column("nights", Json, nullable=False),  # what was told, or would have been: {"campsite id": ["2027-07-20"]}
     Column("finished_at", UtcDateTime, nullable=False, index=True),
-    Index("ix_alert_history_scan_id_finished_at", "scan_id", "finished_at"),
+    Index("ix_alert_history_scan_id_finished_at_id", "scan_id", "finished_at", "id"),
 )

@@ -118,6 +118,10 @@ def holds_people(connection: sa.Connection, sample: "Sample", *, modes: bool) ->
         "scanning_enabled": True,
         "invited_at": T0,
         "created_at": T0,
+        "name": None,
+        "time_zone": None,
+        "password_hash": None,
+        "oidc_subject": None,
     }
     assert users[sample.bob]["scanning_enabled"] is not modes
     [channel] = all_of(connection, tables.notification_channels)
