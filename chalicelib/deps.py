@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import sleep
+from typing import TYPE_CHECKING
 
 from chalicelib.channels.contract import Channel
 from chalicelib.db.engine import Database
@@ -11,13 +12,17 @@ from chalicelib.history import Clock, RuntimeState, utc_now
 from chalicelib.providers.contract import Provider
 from chalicelib.settings import Settings
 
+if TYPE_CHECKING:
+    from chalicelib.issuer import Issuer
+
 
 @dataclass(frozen=True, slots=True)
 class Deps:
     """Everything a use case may reach. Adapters are looked up by their name; an unknown name is a KeyError.
 
     `wake` is called after detect has committed intents, so that drain need not wait for its schedule. `pause` waits so
-    many seconds; it is used between tries to write to a busy database, and nowhere else.
+    many seconds; it is used between tries to write to a busy database, and nowhere else. `issuer` is there with
+    AUTH_MODE oidc alone.
     """
 
     settings: Settings
@@ -29,3 +34,4 @@ class Deps:
     runtime: RuntimeState = field(default_factory=RuntimeState)
     wake: Callable[[], None] | None = None
     pause: Callable[[float], None] = sleep
+    issuer: "Issuer | None" = None

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from chalicelib.catalog.ridb import Progress
     from chalicelib.catalog.sync import SyncResult
+    from chalicelib.issuer import Issuer
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +62,84 @@ def wired(
             runtime=runtime or RuntimeState(),
             wake=wake,
         )
+
+
+@contextmanager
+def serving() -> Generator[Deps]:
+    """What the use cases need for one HTTP request: as `wired`, but the process's own database stays connected.
+
+    Raises SettingsError and NotAtHead.
+    """
+    if _stand_in is not None:
+        yield _stand_in
+        return
+    chosen = settings()
+    with ExitStack() as stack:
+        yield Deps(
+            settings=chosen,
+            database=_serving_database(chosen.database_url.get_secret_value()),
+            vault=_serving_vault(),
+            providers=providers(chosen, stack, utc_now),
+            channels=channels(chosen, stack),
+            runtime=process_runtime(),
+            issuer=_serving_issuer(),
+        )
+
+
+_stand_in: Deps | None = None
+_open_databases: list[Database] = []
+
+
+def forget_process() -> None:
+    """Close and drop what the process keeps between requests and runs: how tests begin as a new process does."""
+    while _open_databases:
+        _open_databases.pop().close()
+    for kept in (_serving_database, _serving_vault, _serving_issuer, process_runtime):
+        kept.cache_clear()
+
+
+@contextmanager
+def standing_in(deps: Deps) -> Generator[None]:
+    """Requests within the block get these dependencies: how tests put a world behind the app."""
+    global _stand_in  # noqa: PLW0603  # the app is one a process, and so is what stands behind it
+    before, _stand_in = _stand_in, deps
+    try:
+        yield
+    finally:
+        _stand_in = before
+
+
+@lru_cache(maxsize=1)
+def _serving_database(url: str) -> Database:
+    database = Database(url)
+    try:
+        database.check_head()
+    except BaseException:
+        database.close()
+        raise
+    _open_databases.append(database)
+    return database
+
+
+@lru_cache(maxsize=1)
+def _serving_vault() -> Vault:
+    return Vault(secret_keys(make=True))
+
+
+@lru_cache(maxsize=1)
+def _serving_issuer() -> "Issuer | None":
+    chosen = settings()
+    if chosen.auth_mode != "oidc" or chosen.oidc_issuer is None or chosen.oidc_audience is None:
+        return None
+    import httpx
+
+    from chalicelib.issuer import Issuer
+
+    # Kept for the life of the process, its connections for none: a frozen function's would die unseen.
+    verify = _tls() if chosen.oidc_issuer.startswith("https:") else False
+    limits = httpx.Limits(max_keepalive_connections=0)
+    client = httpx.Client(verify=verify, trust_env=False, limits=limits)
+    return Issuer(client, chosen.oidc_issuer, chosen.oidc_audience, utc_now)
 
 
 def run(job: str, deps: Deps, seconds: float) -> RunResult:

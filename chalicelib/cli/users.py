@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def users() -> None:
-    """People: add, list, suspend, restore, invite."""
+    """People: add, list, suspend, restore, invite; their API tokens and passwords."""
 
 
 @users.command()
@@ -80,6 +80,39 @@ def invite(email: str) -> None:
     with wired() as deps:
         user = invite(deps, find(deps, email).id)
     emit(user.to_json(), f"{user.email} is invited since {utc(user.invited_at)}")
+
+
+@users.command()
+@click.argument("email")
+@click.option("--name", default="", help="What it is for, to tell it from others.")
+@click.option("--read-only", "kind", flag_value="read_only", help="It may look, and change nothing.")
+@click.option("--service", "kind", flag_value="service", help="For other systems: it opens service routes alone.")
+@json_option
+def token(email: str, name: str, kind: str | None) -> None:
+    """Make an API token for a person and show it this once."""
+    from chalicelib.accounts.tokens import make
+    from chalicelib.accounts.users import find
+    from chalicelib.db.audit import OPERATOR
+
+    with wired() as deps:
+        made = make(deps, find(deps, email).id, name=name, kind=kind or "read_write", by=OPERATOR)
+    emit({"id": str(made.token.id), "token": made.secret, "kind": made.token.kind}, made.secret)
+
+
+@users.command()
+@click.argument("email")
+@click.password_option(help="Asked for, unless it is given here, where others can see it.")
+@json_option
+def password(email: str, password: str) -> None:
+    """Give a person another password, and sign them out everywhere."""
+    from chalicelib.accounts.passwords import set_password
+    from chalicelib.accounts.users import find
+    from chalicelib.db.audit import OPERATOR
+
+    with wired() as deps:
+        user = find(deps, email)
+        set_password(deps, user.id, password, by=OPERATOR)
+    emit(user.to_json(), f"{user.email} has another password, and must sign in anew")
 
 
 def _everybody(deps: "Deps") -> Iterator["User"]:

@@ -1,5 +1,6 @@
 """Encryption at rest for what people trust us with: channels' recipients."""
 
+import hmac
 from collections.abc import Sequence
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
@@ -18,6 +19,7 @@ class Vault:
     def __init__(self, keys: Sequence[str]) -> None:
         try:
             self._fernet = MultiFernet([Fernet(key) for key in keys])
+            self._newest = keys[0].encode()
         except ValueError:
             sentence = "SITEBELL_SECRET_KEYS: a key is not 32 url-safe base64 bytes; make one with `keys new`"
             raise ValueError(sentence) from None
@@ -39,6 +41,10 @@ class Vault:
             return self._fernet.rotate(token.encode()).decode()
         except InvalidToken:
             raise Unreadable from None
+
+    def derive(self, purpose: str) -> bytes:
+        """A key for one purpose, from the newest one: it says nothing of that, and changes with it."""
+        return hmac.digest(self._newest, f"sitebell {purpose}".encode(), "sha256")
 
 
 def new_key() -> str:

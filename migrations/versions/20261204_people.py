@@ -3,6 +3,8 @@
 Revision: 20261204_people, after 20261201_delivery.
 """
 
+from uuid import UUID
+
 import sqlalchemy as sa
 from alembic import op
 from alembic.util import CommandError
@@ -92,7 +94,7 @@ def _name(table: str, columns: tuple[str, ...]) -> str:
     return op.f(f"ix_{table}_{'_'.join(columns)}")
 
 
-def _owner() -> sa.Column[sa.Uuid]:
+def _owner() -> sa.Column[UUID]:
     return sa.Column("user_id", sa.Uuid, nullable=False)
 
 

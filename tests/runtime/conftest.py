@@ -16,8 +16,8 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[N
 
 
 def forget() -> None:
+    wiring.forget_process()
     settings.settings.cache_clear()
-    wiring.process_runtime.cache_clear()
 
 
 @pytest.fixture
