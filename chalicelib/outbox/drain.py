@@ -11,21 +11,14 @@ from sqlalchemy import select
 
 from chalicelib.channels.contract import Channel, Message
 from chalicelib.channels.outcomes import DeliveryError, DeliveryErrorCategory, Outcome, OutcomeClass
+from chalicelib.db.engine import STORAGE_FAULTS
 from chalicelib.db.tables import notification_outbox
 from chalicelib.deadline import begin
 from chalicelib.deps import Deps
 from chalicelib.history import JobAttempt, RunResult
 from chalicelib.outbox.acknowledge import acknowledge, patiently
 from chalicelib.outbox.backlog import backlog
-from chalicelib.outbox.claim import (
-    LEASE_MARGIN,
-    STORAGE_FAULTS,
-    Claim,
-    KindFull,
-    RowBroken,
-    claim_broken,
-    claim_next,
-)
+from chalicelib.outbox.claim import LEASE_MARGIN, Claim, KindFull, RowBroken, claim_broken, claim_next
 from chalicelib.outbox.finish import finish
 from chalicelib.outbox.looks import Looks
 from chalicelib.outbox.states import (
@@ -79,7 +72,7 @@ class _Drain:
 
     def work_off(self, workers: int) -> None:
         try:
-            self.counts["recovered"] = recover(self.deps, self.started)
+            self.counts["recovered"] = patiently(self.deps, lambda: recover(self.deps, self.started))
             due = self._due()
         except STORAGE_FAULTS as error:
             self._storage_fault(error)
