@@ -37,5 +37,5 @@ def drain(event: CloudWatchEvent) -> dict[str, object]:
 
 @app.schedule(Rate(1, unit=Rate.HOURS))
 def prune(event: CloudWatchEvent) -> dict[str, object]:
-    """Delete what is over: alerts told a day ago, history of three months, targets that nobody follows."""
+    """Delete what is over: alerts told a day ago, history of three months, targets nobody follows, ended sessions."""
     return invoke("prune", event)

@@ -70,18 +70,18 @@ class RuntimeState:
         self._unhealthy: dict[str, datetime] = {}
         self.last_discovery: datetime | None = None
 
-    def begin(self, job_id: UUID) -> bool:
+    def begin(self, target_id: UUID) -> bool:
         """Mark a target as being checked; False when it already is, in this process."""
         with self._lock:
-            if job_id in self._in_flight:
+            if target_id in self._in_flight:
                 return False
-            self._in_flight.add(job_id)
+            self._in_flight.add(target_id)
             return True
 
-    def end(self, job_id: UUID) -> None:
+    def end(self, target_id: UUID) -> None:
         """Take the mark of `begin` away."""
         with self._lock:
-            self._in_flight.discard(job_id)
+            self._in_flight.discard(target_id)
 
     def add(self, attempt: JobAttempt) -> None:
         """Remember a finished attempt; the oldest beyond 1,000 and those older than 24 hours are forgotten."""

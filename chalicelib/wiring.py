@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from pydantic import SecretStr
-from sqlalchemy.exc import SQLAlchemyError
 
 from chalicelib.channels.contract import Channel
-from chalicelib.db.engine import Database, NotAtHead
+from chalicelib.db.engine import STORAGE_FAULTS, Database, NotAtHead
 from chalicelib.db.keyfile import read_or_make
 from chalicelib.db.vault import Vault
 from chalicelib.deps import Deps
@@ -154,7 +153,7 @@ def run(job: str, deps: Deps, seconds: float) -> RunResult:
     try:
         result = work(deps, started + timedelta(seconds=seconds))
         healthy = result.outcome != "error"
-    except SQLAlchemyError:
+    except STORAGE_FAULTS:
         log.exception("the storage failed; %s stops", job)
         return RunResult(job, run_id, started, deps.clock(), "error", {})
     else:
@@ -204,7 +203,7 @@ def readiness() -> Readiness:
             discovered = last_discovery(deps.database)
     except (SettingsError, NotAtHead) as error:
         return Readiness(str(error))
-    except SQLAlchemyError:
+    except STORAGE_FAULTS:
         return Readiness("the database does not answer")
     broken = ", ".join(runtime.unhealthy())
     problem = f"the last run of {broken} failed" if broken else None

@@ -20,7 +20,7 @@ from sqlalchemy import (
     make_url,
     text,
 )
-from sqlalchemy.exc import DBAPIError, DisconnectionError
+from sqlalchemy.exc import DBAPIError, DisconnectionError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from chalicelib.settings import LOOPBACK
@@ -34,6 +34,9 @@ HEAD = "20261204_people"
 NETWORK_TIMEOUT = 15.0  # seconds, for connecting to PostgreSQL and for each read
 BUSY_TIMEOUT_MS = 5000
 IDLE_CHECK = 1.0  # seconds; a pooled connection idle for longer may have died in a freeze, so it is tried first
+
+STORAGE_FAULTS = (SQLAlchemyError, OSError)
+"""What the database raises: pg8000 tells of a silent server by a bare TimeoutError, which is an OSError."""
 
 _READS = "sitebell_reads"
 _BUSY_STATES = frozenset({"40001", "40P01", "55P03"})  # serialization, deadlock, lock not available

@@ -9,8 +9,8 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import Connection, Integer, RowMapping, Update, bindparam, func, select
-from sqlalchemy.exc import SQLAlchemyError
 
+from chalicelib.db.engine import STORAGE_FAULTS
 from chalicelib.db.scan_rows import filters_of, moments_of
 from chalicelib.db.tables import channel_states, notification_channels, notification_outbox
 from chalicelib.db.vault import Unreadable
@@ -26,9 +26,6 @@ log = logging.getLogger(__name__)
 
 LEASE_MARGIN = timedelta(seconds=10)
 """What an attempt's lease outlasts its deadline by: time to record the outcome in."""
-
-STORAGE_FAULTS = (SQLAlchemyError, OSError)
-"""What the database raises: pg8000 tells of a silent server by a bare TimeoutError, which is an OSError."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,22 +11,16 @@ from sqlalchemy import select
 
 from chalicelib.channels.contract import Channel, Message
 from chalicelib.channels.outcomes import DeliveryError, DeliveryErrorCategory, Outcome, OutcomeClass
+from chalicelib.db.engine import STORAGE_FAULTS
 from chalicelib.db.tables import notification_outbox
 from chalicelib.deadline import begin
 from chalicelib.deps import Deps
 from chalicelib.history import JobAttempt, RunResult
 from chalicelib.outbox.acknowledge import acknowledge, patiently
 from chalicelib.outbox.backlog import backlog
-from chalicelib.outbox.claim import (
-    LEASE_MARGIN,
-    STORAGE_FAULTS,
-    Claim,
-    KindFull,
-    RowBroken,
-    claim_broken,
-    claim_next,
-)
+from chalicelib.outbox.claim import LEASE_MARGIN, Claim, KindFull, RowBroken, claim_broken, claim_next
 from chalicelib.outbox.finish import finish
+from chalicelib.outbox.looks import Looks
 from chalicelib.outbox.states import (
     ATTEMPTS_EXHAUSTED,
     INTERNAL_ERROR,
@@ -73,11 +67,12 @@ class _Drain:
         self.storage_failed = False
         self.row_broke = False
         self._troubled: set[str] = set()
+        self._looks = Looks()
         self._lock = Lock()
 
     def work_off(self, workers: int) -> None:
         try:
-            self.counts["recovered"] = recover(self.deps, self.started)
+            self.counts["recovered"] = patiently(self.deps, lambda: recover(self.deps, self.started))
             due = self._due()
         except STORAGE_FAULTS as error:
             self._storage_fault(error)
@@ -105,22 +100,27 @@ class _Drain:
     def _work(self) -> None:
         """Take row after row until none is due, none may be sent, or the time left is too short for another."""
         full: set[str] = set()
-        attempt = timedelta(seconds=self.deps.settings.attempt_deadline) + LEASE_MARGIN
-        while not self.storage_failed and self.deps.clock() + attempt <= self.until:
+        while not self.storage_failed and (seconds := self._seconds_to_begin()) >= 0:
             try:
-                claim = patiently(self.deps, lambda: claim_next(self.deps, self.started, full))
-                if claim is None:
-                    return
-                if isinstance(claim, SkipReason):
+                with self._looks.one() as look:
+                    claim = patiently(self.deps, lambda: claim_next(self.deps, self.started, full))
+                if isinstance(claim, Claim):
+                    self._attempt(claim)
+                elif isinstance(claim, SkipReason):
                     self._count("skipped")
-                    continue
-                self._attempt(claim)
+                elif not self._looks.worth_another(look, full, seconds):
+                    return
             except KindFull as error:
                 full.add(error.kind)
             except RowBroken as broken:
                 self._charge(broken.row_id)
             except STORAGE_FAULTS as error:
                 self._storage_fault(error)
+
+    def _seconds_to_begin(self) -> float:
+        """Time in which an attempt may still begin; less than none where it could not end before `until`."""
+        attempt = timedelta(seconds=self.deps.settings.attempt_deadline) + LEASE_MARGIN
+        return (self.until - attempt - self.deps.clock()).total_seconds()
 
     def _attempt(self, claim: Claim) -> None:
         """Send a claimed row and record what came of it."""
@@ -211,6 +211,7 @@ class _Drain:
     def _storage_fault(self, error: Exception) -> None:
         log.error("the storage failed; this drain stops", exc_info=error)
         self.storage_failed = True
+        self._looks.stop()
 
 
 def recover(deps: Deps, now: datetime) -> int:

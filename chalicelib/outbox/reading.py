@@ -1,4 +1,4 @@
-"""The outbox as an operator reads it: rows in the order in which they were written, and one row whole."""
+"""The outbox as an operator reads it: rows in the order in which they were written, or back, and one row whole."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,15 +6,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import RowMapping, and_, or_, select
+from sqlalchemy import RowMapping, select
 
+from chalicelib.db.paging import Cursor, paged
 from chalicelib.db.tables import notification_outbox
 from chalicelib.deps import Deps
 from chalicelib.errors import NotFound
 from chalicelib.history import iso
-
-Cursor = tuple[datetime, UUID]
-"""Where a page ended: the last row's `created_at` and id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +37,7 @@ class OutboxRow:
             "error_category": self.error_category,
             "next_attempt_at": iso(self.next_attempt_at),
             "finished_at": iso(self.finished_at) if self.finished_at else None,
+            "created_at": iso(self.created_at),
         }
 
 
@@ -56,7 +55,6 @@ class OutboxDetail:
     def to_json(self) -> dict[str, Any]:
         return {
             **self.row.to_json(),
-            "created_at": iso(self.row.created_at),
             **{name: str(value) if value else None for name, value in self.references.items()},
             "channel_kind": self.channel_kind,
             "provider_message_id": self.provider_message_id,
@@ -79,16 +77,19 @@ _REFERENCES = ("detection_id", "user_id", "scan_id", "target_id", "channel_id")
 
 
 def page(
-    deps: Deps, *, status: str | None = None, after: Cursor | None = None, limit: int = 100
+    deps: Deps,
+    *,
+    status: str | None = None,
+    after: Cursor | None = None,
+    limit: int = 100,
+    newest_first: bool = False,
 ) -> Sequence[OutboxRow]:
-    """Rows, oldest first, of one status or of all; the next page begins after the last one's `Cursor`."""
+    """Rows of one status or of all, oldest first unless said; the next page begins after the last one's `Cursor`."""
     row = notification_outbox.c
-    query = select(*(row[name] for name in _LISTED)).order_by(row.created_at, row.id).limit(limit)
+    query = select(*(row[name] for name in _LISTED))
     if status is not None:
         query = query.where(row.status == status)
-    if after is not None:
-        moment, row_id = after
-        query = query.where(or_(row.created_at > moment, and_(row.created_at == moment, row.id > row_id)))
+    query = paged(query, row.created_at, row.id, after=after, limit=limit, newest_first=newest_first)
     with deps.database.reading() as connection:
         return [_row(found) for found in connection.execute(query).mappings()]
 

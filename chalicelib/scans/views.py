@@ -6,9 +6,10 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, RowMapping, Select, and_, or_, select
+from sqlalchemy import Column, Connection, RowMapping, Select, and_, select
 
 from chalicelib.db.audit import Asker, owner_of
+from chalicelib.db.paging import Cursor, paged
 from chalicelib.db.scan_rows import filter_columns, filters_of, result_of
 from chalicelib.db.scan_versions import reachable
 from chalicelib.db.tables import campgrounds, provider_states, scan_results, unique_targets, user_scans, users
@@ -19,9 +20,6 @@ from chalicelib.settings import Settings
 from chalicelib.stays.filters import Filters
 from chalicelib.stays.nights import stay_words
 from chalicelib.stays.openings import Result
-
-Cursor = tuple[datetime, UUID]
-"""Where a page ended: the last scan's `created_at` and id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +123,30 @@ class ScanDetail:
 
 
 def page(
-    deps: Deps, *, by: Asker, user_id: UUID | None = None, after: Cursor | None = None, limit: int = 100
+    deps: Deps,
+    *,
+    by: Asker,
+    user_id: UUID | None = None,
+    provider: str | None = None,
+    campground_id: str | None = None,
+    active: bool | None = None,
+    after: Cursor | None = None,
+    limit: int = 100,
+    newest_first: bool = False,
 ) -> list[ScanView]:
-    """An asker's scans, oldest first, or one person's; the next page begins after the last one's `Cursor`."""
-    scan = user_scans.c
-    query = _scans(by).order_by(scan.created_at, scan.id).limit(limit)
-    if user_id is not None:
-        query = query.where(scan.user_id == user_id)
-    if after is not None:
-        moment, scan_id = after
-        query = query.where(or_(scan.created_at > moment, and_(scan.created_at == moment, scan.id > scan_id)))
+    """The scans that an asker may see and all that is said holds for, oldest first unless said.
+
+    `active` False are the paused ones. The next page begins after the last scan's `Cursor`.
+    """
+    scan, target = user_scans.c, unique_targets.c
+    wanted: list[tuple[Column[Any], Any]] = [
+        (scan.user_id, user_id),
+        (target.provider, provider),
+        (target.campground_id, campground_id),
+        (scan.is_active, active),
+    ]
+    query = _scans(by).where(*(column == value for column, value in wanted if value is not None))
+    query = paged(query, scan.created_at, scan.id, after=after, limit=limit, newest_first=newest_first)
     now = deps.clock()
     with deps.database.reading() as connection:
         return [_view(row, deps.settings, now) for row in connection.execute(query).mappings()]

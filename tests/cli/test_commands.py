@@ -262,6 +262,7 @@ def test_outbox_list_has_the_pinned_shape_and_knows_statuses(invoke: Invoke, wor
         "error_category": "dates_passed",
         "next_attempt_at": "2027-07-01T12:00:00.123456Z",
         "finished_at": "2027-07-01T12:00:00.123456Z",
+        "created_at": "2027-07-01T12:00:01.123456Z",
     }
     assert [row["id"] for row in _json(invoke("outbox", "list", "--status", "pending", "--json"))] == [first]
     assert "dates_passed" in invoke("outbox", "list").stdout

@@ -302,6 +302,14 @@ def test_a_busy_database_is_written_to_again_and_the_upstream_not_asked_again(im
     assert all(0 < pause < 2 for pause in pauses)
 
 
+def test_a_database_that_is_busy_at_the_start_does_not_stop_the_drain(impatient: Camp) -> None:
+    row_id = impatient.sending(impatient.camper(), next_attempt_at=impatient.clock())
+    with _busy(impatient.deps.database, row_id) as release:
+        camp = replace(impatient, deps=replace(impatient.deps, pause=lambda _: release()))
+        result = camp.drain()
+    assert (result.outcome, result.counts["recovered"]) == ("success", 1)
+
+
 def test_a_database_that_stays_busy_stops_the_drain_and_loses_nothing(impatient: Camp) -> None:
     row_id = impatient.true_alert()
     impatient.true_alert("bob@example.org", next_attempt_at=impatient.clock())
@@ -424,6 +432,21 @@ def test_a_database_that_falls_silent_during_a_claim_charges_no_row(
             result = wiring.run("drain", camp.deps, 120)
         assert result.outcome == "error"
         assert (camp.status(), camp.row()["attempt_count"]) == ("pending", 0)
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+@pytest.mark.parametrize(("job", "table"), [("detect", "unique_targets"), ("prune", "alert_history")])
+def test_the_other_functions_tell_of_a_silent_database_by_their_outcome_too(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, job: str, table: str
+) -> None:
+    monkeypatch.setattr(engine, "NETWORK_TIMEOUT", 0.3)
+    with closing(Database(database_url)) as database:
+        deps = stand_in_camp(database).deps
+        with closing(Database(database_url)) as elsewhere, elsewhere.transaction() as holder:
+            holder.exec_driver_sql(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+            result = wiring.run(job, deps, 120)
+    assert (result.job, result.outcome) == (job, "error")
+    assert list(deps.runtime.unhealthy()) == [job]
 
 
 # --- a raised outcome ------------------------------------------------------------------------------------

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from sqlalchemy import update
+from sqlalchemy import event, update
 
 from chalicelib import wiring
-from chalicelib.channels.contract import Message
+from chalicelib.channels.contract import ChannelInfo, Message
 from chalicelib.channels.outcomes import DeliveryErrorCategory as Category, Outcome, OutcomeClass
 from chalicelib.db.engine import Database
 from chalicelib.db.tables import (
@@ -35,10 +35,12 @@ from tests.outbox.camp import KEY, Camp, camp_of, july, later
 from tests.outbox.processes import drain_twice_at_once
 from tests.outbox.test_payload import GOOD, JSON, paths_of, spoilt
 from tests.support.live import Live
-from tests.support.standins import ACCEPTED, StandInChannel, open_connections
+from tests.support.standins import ACCEPTED, SERVICE, StandInChannel, open_connections
 
 FAULT = Outcome(OutcomeClass.TRANSIENT, Category.SERVER_ERROR)
 REJECTED = Outcome(OutcomeClass.PERMANENT, Category.REJECTED)
+LOOK = "FOR UPDATE OF o SKIP LOCKED"
+"""What a claim's statement ends with under PostgreSQL."""
 COUNTS = ["claimed", "recovered", "sent", "retried", "skipped", "failed", "remaining"]
 
 
@@ -278,6 +280,45 @@ def test_a_slow_row_does_not_hold_up_the_others(camp: Camp) -> None:
     _people(camp, 4)
     assert camp.drain(workers=4).counts["sent"] == 5
     assert sent[-1] == KEY
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_a_row_that_a_fellow_worker_gives_back_is_sent_in_the_same_run(camp: Camp) -> None:
+    """One send at a time. While it is under way the fellow finds that out, and gives its row back only once the sender,
+    done by then, has looked for another and passed over that row.
+    """
+    engine = camp.deps.database.engine
+    first, sending, giving_back, looked = Lock(), Event(), Event(), Event()
+    one_at_a_time = replace(SERVICE, concurrency=1)
+
+    @dataclass
+    class OneAtATime(StandInChannel):
+        info: ChannelInfo = one_at_a_time
+
+        def send(self, recipient: str, message: Message, now: datetime) -> Outcome:
+            sending.set()
+            assert giving_back.wait(20)
+            return super().send(recipient, message, now)
+
+    def before(_: Any, cursor: Any, statement: str, *rest: Any) -> None:
+        if LOOK in statement and not first.acquire(blocking=False):
+            assert sending.wait(20)
+
+    def after(_: Any, cursor: Any, statement: str, *rest: Any) -> None:
+        if LOOK in statement and giving_back.is_set():
+            looked.set()
+
+    def on_rollback(_: Any) -> None:
+        giving_back.set()
+        assert looked.wait(20)
+
+    camp = camp.with_channels(pushover=OneAtATime())
+    _people(camp, 2)
+    event.listen(engine, "before_cursor_execute", before)
+    event.listen(engine, "after_cursor_execute", after)
+    event.listen(engine, "rollback", on_rollback)
+    result = camp.drain(workers=2)
+    assert (result.counts["sent"], result.counts["remaining"]) == (2, 0)
 
 
 @pytest.mark.parametrize("reply", [Reply(Push.DRIP, 0.012), Reply(Push.SLOW, 0.6)], ids=["drip", "slow"])

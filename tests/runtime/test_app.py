@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from chalice.test import Client
 
 from app import app
 from chalicelib import wiring
+from chalicelib.db import engine
 from chalicelib.history import utc_now
 from chalicelib.runtime.local import LONGEST_RUN, schedules
 
@@ -78,6 +80,18 @@ def test_an_instance_without_a_schema_is_not_ready_and_says_what_to_do(client: C
 def test_an_instance_without_a_database_is_not_ready(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SITEBELL_DATABASE_URL", "postgresql://u@127.0.0.1:1/nowhere")
     answer = client.http.get("/api/ready")
+    assert (answer.status_code, answer.json_body["problem"]) == (503, "the database does not answer")
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_an_instance_whose_database_falls_silent_is_not_ready(
+    client: Client, configured: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver tells it by a bare TimeoutError."""
+    monkeypatch.setattr(engine, "NETWORK_TIMEOUT", 0.3)
+    with closing(engine.Database(configured)) as elsewhere, elsewhere.transaction() as holder:
+        holder.exec_driver_sql("LOCK TABLE notification_outbox IN ACCESS EXCLUSIVE MODE")
+        answer = client.http.get("/api/ready")
     assert (answer.status_code, answer.json_body["problem"]) == (503, "the database does not answer")
 
 

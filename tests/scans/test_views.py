@@ -8,11 +8,12 @@ import pytest
 from sqlalchemy import update
 
 from chalicelib.db.audit import OPERATOR
+from chalicelib.db.paging import Cursor
 from chalicelib.db.scan_rows import result_columns
 from chalicelib.db.tables import notification_channels, provider_states, scan_results, unique_targets, user_scans, users
 from chalicelib.deps import Deps
 from chalicelib.errors import NotFound
-from chalicelib.scans import views
+from chalicelib.scans import changes, views
 from chalicelib.scans.request import ScanRequest
 from chalicelib.stays.campsites import Campsite
 from chalicelib.stays.openings import Result
@@ -211,18 +212,56 @@ def test_a_person_sees_only_their_own_scans_and_an_administrator_all(world: Worl
         views.show(world.deps, uuid4(), by=OPERATOR)
 
 
-def test_scans_are_paged_oldest_first_even_where_moments_are_the_same(world: World) -> None:
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_scans_are_paged_in_either_order_even_where_moments_are_the_same(world: World, newest_first: bool) -> None:
     user_id = add_user(world.deps)
     requests = [make_request(people=number) for number in range(1, 6)]
     same = sorted(add_scan(world.deps, user_id, request) for request in requests[:4])
     world.clock.advance(microseconds=1)
     last = add_scan(world.deps, user_id, requests[4])
     found: list[UUID] = []
-    after: views.Cursor | None = None
-    while page := views.page(world.deps, by=user_id, after=after, limit=2):
+    after: Cursor | None = None
+    while page := views.page(world.deps, by=user_id, after=after, limit=2, newest_first=newest_first):
         found += [scan.id for scan in page]
         after = page[-1].created_at, page[-1].id
-    assert found == [*same, last]
+    assert found == ([last, *reversed(same)] if newest_first else [*same, last])
+
+
+def test_an_administrator_filters_scans_by_booking_site_campground_and_whether_they_are_active(world: World) -> None:
+    ann, bob = add_user(world.deps), add_user(world.deps, "bob@example.org")
+    upper = add_scan(world.deps, ann)
+    lower = add_scan(world.deps, ann, make_request(campground="232450"))
+    paused = add_scan(world.deps, bob, make_request(campground="232450"))
+    changes.pause(world.deps, paused, by=bob)
+
+    def found(**filters: Any) -> set[UUID]:
+        return {scan.id for scan in views.page(world.deps, by=OPERATOR, **filters)}
+
+    assert found(provider="recreation_gov") == {upper, lower, paused}
+    assert found(provider="sandbox") == set()
+    assert found(campground_id="232450") == {lower, paused}
+    assert found(active=True) == {upper, lower}
+    assert found(active=False) == {paused}
+    assert found(provider="recreation_gov", campground_id="232450", active=True, user_id=ann) == {lower}
+    assert [scan.id for scan in views.page(world.deps, by=ann, campground_id="232450")] == [lower]  # still only hers
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_a_filtered_list_goes_on_where_its_page_ended(world: World, newest_first: bool) -> None:
+    user_id = add_user(world.deps)
+    wanted: list[UUID] = []
+    for number in range(1, 5):
+        world.clock.advance(seconds=1)
+        wanted.append(add_scan(world.deps, user_id, make_request(campground="232450", people=number)))
+        add_scan(world.deps, user_id, make_request(people=number))
+    found: list[UUID] = []
+    after: Cursor | None = None
+    while page := views.page(
+        world.deps, by=OPERATOR, campground_id="232450", after=after, limit=3, newest_first=newest_first
+    ):
+        found += [scan.id for scan in page]
+        after = page[-1].created_at, page[-1].id
+    assert found == (wanted[::-1] if newest_first else wanted)
 
 
 def _watch(deps: Deps, request: ScanRequest | None = None) -> UUID:
