@@ -14,12 +14,11 @@ from uuid import UUID
 
 from chalice.app import Blueprint, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from sqlalchemy.exc import SQLAlchemyError
 
 from chalicelib import wiring
 from chalicelib.accounts import repeats
 from chalicelib.accounts.repeats import Answered
-from chalicelib.db.engine import NotAtHead
+from chalicelib.db.engine import STORAGE_FAULTS, NotAtHead
 from chalicelib.deps import Deps
 from chalicelib.edge import callers, csrf, problems
 from chalicelib.edge.callers import Caller, Who
@@ -160,7 +159,7 @@ def _handle(made: Operation, request: Any) -> Response:
     except (SettingsError, NotAtHead) as error:
         log.error("%s %s cannot be served: %s", made.method, made.path, error)  # noqa: TRY400  # no traceback helps here
         response = problems.plain(503, "this instance is not set up: see /api/ready").response()
-    except (SQLAlchemyError, OSError) as error:
+    except STORAGE_FAULTS as error:
         log.error("the storage failed at %s %s: %s", made.method, made.path, type(error).__name__)  # noqa: TRY400
         response = problems.plain(503, "the storage does not answer: try again in a moment").response()
     except Exception as error:  # noqa: BLE001  # a fault of ours; its text may quote what was sent
@@ -315,7 +314,7 @@ def read_moment(cursor: str | None) -> Cursor | None:
     moment, _, row_id = read_word(cursor).partition(" ")
     try:
         read = datetime.fromisoformat(moment)
-        if read.tzinfo is None or not 1970 < read.year < 9000:  # noqa: PLR2004  # what a database can hold
+        if read.tzinfo is None or not 1970 < read.year < 9000:  # what a database can hold
             raise ValueError
         return read, UUID(row_id)
     except ValueError:

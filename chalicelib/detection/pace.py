@@ -44,6 +44,8 @@ class Pace:
                 insert = database.upsert(provider_states).values(provider=provider)
                 connection.execute(insert.on_conflict_do_nothing())
         self._open_until: datetime | None = state.open_until if state else None
+        self.trouble = CheckError(state.error_category) if state and state.error_category else None
+        """What opened the breaker, when this was made."""
         self._troubled = bool(state and (state.failures or state.unavailable_since))
 
     def is_open(self) -> bool:

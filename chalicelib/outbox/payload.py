@@ -133,7 +133,8 @@ def _checked(campsite: Campsite) -> Campsite:
         _as(fact, str, NoneType)
     for fact in (campsite.electric, campsite.accessible):
         _as(fact, bool, NoneType)
-    for fact in (campsite.min_people, campsite.max_people, *(item.max_length for item in campsite.equipment)):
+    lengths = (item.max_length for item in campsite.equipment)
+    for fact in (campsite.min_people, campsite.max_people, campsite.min_stay, *lengths):
         _as(fact, int, NoneType)
     return campsite
 

@@ -7,7 +7,7 @@ from datetime import date, datetime
 from chalicelib.channels.contract import Message
 from chalicelib.outbox.payload import NotificationDTO, Opening
 from chalicelib.providers.contract import ProviderInfo
-from chalicelib.stays.nights import runs, stay_words
+from chalicelib.stays.nights import Run, runs, stay_words
 
 STORED_LINES = 20
 """Lines of a payload's own message; the channels cut the full list for themselves."""
@@ -84,9 +84,16 @@ def _lines(openings: Sequence[Opening]) -> list[str]:
 
 
 def _line(opening: Opening) -> str:
-    loop = opening.campsite.loop
-    where = f"Site {opening.campsite.name or opening.campsite.id}{f' ({loop})' if loop else ''}"
-    return f"{where}: {'; '.join(stay_words(run) for run in runs(opening.nights))}"
+    campsite = opening.campsite
+    where = f"Site {campsite.name or campsite.id}{f' ({campsite.loop})' if campsite.loop else ''}"
+    return f"{where}: {'; '.join(_stay(run, campsite.min_stay or 1) for run in runs(opening.nights))}"
+
+
+def _stay(run: Run, min_stay: int) -> str:
+    """A run in words. One that is too short to be booked is told all the same, since the night before or after may yet
+    open, and the site's word may be out of date.
+    """
+    return f"{stay_words(run)} (min. stay {min_stay} nights)" if len(run) < min_stay else stay_words(run)
 
 
 def _site(name: str) -> str:

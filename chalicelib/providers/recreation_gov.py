@@ -144,12 +144,31 @@ class Odd(StrEnum):
     SITE_FIELD = "site_field"  # a field that is null or of another type
 
 
+class MinStay(BaseModel):
+    """A minimum stay and its season. `secondary_value` is "strict", or "soft" (two of six in 2023)."""
+
+    value: Any = None
+    units: Any = None
+    secondary_value: Any = None
+    start_date: Any = None
+    end_date: Any = None
+
+
+class MonthRules(BaseModel):
+    """What a site's rules say of stays."""
+
+    minConsecutiveStay: OrAnything[MinStay] = None  # noqa: N815  # the site's own word
+
+
 class MonthSite(BaseModel):
     """One campsite of a month, as recorded 45 times in 2023 and observed until October 2026.
 
     Every field may be null or missing, so none has a type here. `quantities` is not among them on purpose: it is 1 on
     closed and unreleased nights too. `loop` may have trailing blanks. `hide_external` came after 2023. The site's id is
     the key of the map; `campsite_id` repeats it, as a number in old answers.
+
+    Of `campsite_rules`, null or empty for most, only `minConsecutiveStay` is read: `value` nights, from `start_date`
+    to `end_date` (the year 1 stands for none). Six sites of 2023 have one, two of them out of season.
     """
 
     site: Any = None
@@ -159,6 +178,7 @@ class MonthSite(BaseModel):
     min_num_people: Any = None
     max_num_people: Any = None
     hide_external: Any = None
+    campsite_rules: Annotated[MonthRules | Any, LEFT_FIRST] = None
     availabilities: Any = None
 
 
@@ -300,7 +320,32 @@ class _MonthReading:
             electric=electric_by_type(provider_type),
             min_people=min_people,
             max_people=max_people,
+            min_stay=_min_stay(record.campsite_rules, self._month),
         )
+
+
+def _min_stay(rules: object, month: date) -> int | None:
+    """The site's own minimum stay, where its season touches the month.
+
+    A soft one binds nobody for sure: to say of an open night that it cannot be booked would cost somebody a stay.
+    """
+    rule = rules.minConsecutiveStay if isinstance(rules, MonthRules) else None
+    if not isinstance(rule, MinStay) or rule.secondary_value == "soft" or not _counts_nights(rule.units):
+        return None
+    begin, end = _season_day(rule.start_date), _season_day(rule.end_date)
+    if (end is not None and end < month) or (begin is not None and first_of_month(begin) > month):
+        return None
+    nights = _number(rule.value)
+    return nights if nights is not None and 1 < nights < 366 else None
+
+
+def _counts_nights(units: object) -> bool:
+    return not isinstance(units, str) or not units or "night" in units.casefold()
+
+
+def _season_day(value: object) -> date | None:
+    day = _date(value[:10]) if isinstance(value, str) else None
+    return None if day is None or day.year == 1 else day
 
 
 # --- metadata of campsites --------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, select
 
 from chalicelib.catalog.lookup import find_or_look_up
 from chalicelib.db import audit, scan_versions
@@ -14,7 +14,7 @@ from chalicelib.db.audit import Asker, owner_of
 from chalicelib.db.scan_rows import filter_columns, filters_of
 from chalicelib.db.tables import notification_channels, unique_targets, user_scans, users
 from chalicelib.deps import Deps
-from chalicelib.errors import DuplicateScan, Invalid, NotFound
+from chalicelib.errors import DuplicateScan, Invalid, NotFound, QuotaReached
 from chalicelib.scans.request import ScanRequest, checked, same_wishes
 
 
@@ -31,9 +31,9 @@ def add(deps: Deps, user_id: UUID, request: ScanRequest, *, by: Asker) -> Added:
 
     1. Check what is asked for.
     2. Look the campground up, where the catalogue lacks it; before the transaction, since it may ask the booking site.
-    3. Lock the owner; find or make the target; refuse a second scan of the same; insert.
+    3. Lock the owner; find or make the target; refuse a second scan of the same, and one too many; insert.
 
-    Raises Invalid, NotFound for the user, DuplicateScan, and the catalogue's CampgroundNotFound.
+    Raises Invalid, NotFound for the user, DuplicateScan, QuotaReached, and the catalogue's CampgroundNotFound.
     """
     request, now = checked(deps, request), deps.clock()
     _look_up(deps, request, now)
@@ -43,6 +43,7 @@ def add(deps: Deps, user_id: UUID, request: ScanRequest, *, by: Asker) -> Added:
         _check_channel(connection, user_id, request.channel_id)
         target_id = _target(deps, connection, request, now)
         _check_duplicate(connection, user_id, target_id, request)
+        _check_quota(connection, user_id, deps.settings.max_scans)
         connection.execute(
             user_scans.insert().values(id=scan_id, user_id=user_id, created_at=now, **_columns(target_id, request))
         )
@@ -160,6 +161,14 @@ def _check_duplicate(
     for row in connection.execute(query).mappings():
         if row["id"] != itself and same_wishes(filters_of(row), request.filters):
             raise DuplicateScan(row["id"])
+
+
+def _check_quota(connection: Connection, user_id: UUID, most: int) -> None:
+    """Paused scans and those whose dates are over count too: nobody but their owner can tell what is still wanted."""
+    count = select(func.count()).where(user_scans.c.user_id == user_id)
+    if most and connection.execute(count).scalar_one() >= most:
+        alerts = "1 alert" if most == 1 else f"{most} alerts"
+        raise QuotaReached(f"this instance allows {alerts} a person: remove one first")
 
 
 def _find(connection: Connection, scan_id: UUID, by: Asker) -> RowMapping:

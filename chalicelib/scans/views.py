@@ -86,12 +86,21 @@ class ScanView:
 class Open:
     """One campsite's open nights that suit a scan, each with the moment when it was found.
 
-    `unconfirmed` are nights of which the last check learned nothing; `link` leads to the campsite's page.
+    `unconfirmed` are nights of which the last check learned nothing, `too_short` those in runs that are shorter than
+    the site's own minimum stay; `link` leads to the campsite's page.
     """
 
     result: Result
     nights: tuple[date, ...]
     link: str | None
+
+    @property
+    def min_stay(self) -> int | None:
+        return self.result.campsite.min_stay
+
+    @property
+    def too_short(self) -> tuple[date, ...]:
+        return self.result.campsite.too_short(self.nights)
 
     def to_json(self) -> dict[str, Any]:
         campsite, known = self.result.campsite, self.result.known_nights()
@@ -103,6 +112,8 @@ class Open:
             "type": campsite.provider_type,
             "seen_at": {night.isoformat(): iso(self.result.nights[night]) for night in self.nights},
             "unconfirmed": [night.isoformat() for night in self.nights if night not in known],
+            "min_stay": self.min_stay,
+            "too_short": [night.isoformat() for night in self.too_short],
             "link": self.link,
         }
 

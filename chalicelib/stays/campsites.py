@@ -1,8 +1,11 @@
 """What is known of one campsite, as far as filters and texts need it. None and empty mean unknown."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
+
+from chalicelib.stays.nights import runs
 
 TYPES = ("tent", "rv", "cabin", "group", "other")
 """The types that a scan may ask for."""
@@ -26,6 +29,7 @@ class Campsite:
     """One campsite of one campground.
 
     `provider_type` is the booking site's own word ("STANDARD NONELECTRIC"), `types` what it means for a camper.
+    `min_stay` is the fewest nights that the site can be booked for; nothing is filtered by it.
     """
 
     id: str
@@ -38,6 +42,11 @@ class Campsite:
     min_people: int | None = None
     max_people: int | None = None
     equipment: tuple[Equipment, ...] = ()
+    min_stay: int | None = None
+
+    def too_short(self, nights: Iterable[date]) -> tuple[date, ...]:
+        """Those of some open nights whose run is shorter than what this site can be booked for."""
+        return tuple(night for run in runs(nights) if len(run) < (self.min_stay or 1) for night in run)
 
     def completed_by(self, metadata: "Campsite | None") -> "Campsite":
         """This site as an availability answer shows it, with what the campsite metadata adds.
@@ -59,6 +68,7 @@ class Campsite:
             min_people=self.min_people if has_people else metadata.min_people,
             max_people=self.max_people if has_people else metadata.max_people,
             equipment=metadata.equipment,
+            min_stay=metadata.min_stay if self.min_stay is None else self.min_stay,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -74,11 +84,12 @@ class Campsite:
             "min_people": self.min_people,
             "max_people": self.max_people,
             "equipment": [[item.name, item.max_length] for item in self.equipment],
+            "min_stay": self.min_stay,
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Campsite":
-        """The way back from `to_json`.
+        """The way back from `to_json`, from the form before there was a `min_stay` too.
 
         Raises KeyError or TypeError for anything else.
         """
@@ -93,6 +104,7 @@ class Campsite:
             min_people=data["min_people"],
             max_people=data["max_people"],
             equipment=tuple(Equipment(name, length) for name, length in data["equipment"]),
+            min_stay=data.get("min_stay"),
         )
 
 

@@ -7,9 +7,11 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from sqlalchemy import select
 
 from chalicelib.accounts import channels, users
 from chalicelib.db.audit import OPERATOR
+from chalicelib.db.tables import scan_results
 from chalicelib.scans import changes
 from chalicelib.scans.request import ScanRequest
 from chalicelib.stays.filters import Filters
@@ -410,6 +412,21 @@ def test_an_answer_without_metadata_does_not_wipe_what_was_known(live: Live) -> 
     live.checked_again()
     assert live.asked().count("100 campsites") >= 3
     assert len(live.rows()) == 1
+
+
+def test_a_minimum_stay_is_noted_and_neither_holds_an_alert_back_nor_causes_one(live: Live) -> None:
+    """To tell too much costs a look; the night before may open in a minute, and then it is no news here."""
+    rules = {"minConsecutiveStay": {"value": 3, "units": "consecutive nights", "secondary_value": "strict"}}
+    live.site.add_campground(Campground("100", "Upper Pines", (replace(SITES[0], rules=rules),)))
+    live.camper()
+    live.site.open("100", "101", july(3, 4))
+    live.detect()
+    assert "2 nights (min. stay 3 nights)" in live.row()["payload"]["message"]
+    live.site.add_campground(Campground("100", "Upper Pines", SITES))
+    assert live.checked_again().counts["openings"] == 0
+    assert len(live.rows()) == 1
+    with live.deps.database.reading() as connection:
+        assert connection.execute(select(scan_results.c.campsite)).scalar_one()["min_stay"] is None
 
 
 # --- waking drain ----------------------------------------------------------------------------------------------

@@ -46,6 +46,7 @@ CAMPSITES = st.builds(
     accessible=st.none() | st.booleans(),
     min_people=COUNTS,
     max_people=COUNTS,
+    min_stay=COUNTS,
     equipment=st.lists(st.builds(Equipment, TEXTS, COUNTS), max_size=3).map(tuple),
 )
 ALERTS = st.builds(

@@ -302,6 +302,50 @@ def test_the_key_of_the_map_is_the_id() -> None:
     assert set(month_of({"7": site({}, campsite_id=8), "x-1": site({}, campsite_id=None)}).sites) == {"7", "x-1"}
 
 
+def rules(value: Any = 4, **said: Any) -> dict[str, Any]:
+    season = {"start_date": "2030-04-27T00:00:00Z", "end_date": "2030-11-22T00:00:00Z"}
+    rule = {"value": value, "units": "consecutive nights", "secondary_value": "strict", **season, **said}
+    return {"minConsecutiveStay": rule, "overrideFacilityStayRules": {"value": 1}}
+
+
+@pytest.mark.parametrize(
+    ("said", "nights"),
+    [
+        (rules(), 4),
+        (rules("4"), 4),
+        (rules(secondary_value=""), 4),
+        (rules(secondary_value="soft"), None),  # where the gap is shorter, it may well be booked
+        (rules(start_date="0001-01-01T00:00:00Z", end_date="0001-01-01T00:00:00Z"), 4),
+        (rules(start_date=None, end_date=None, units=None), 4),
+        (rules(end_date="2030-08-31T00:00:00Z"), None),
+        (rules(end_date="2030-09-01T00:00:00Z"), 4),
+        (rules(start_date="2030-09-30T00:00:00Z"), 4),
+        (rules(start_date="2030-10-01T00:00:00Z"), None),
+        (rules(units="days before arrival"), None),
+        *[(rules(value), None) for value in (None, 0, 1, -4, 366, "four", [], True)],
+        *[(said, None) for said in (None, {}, [], "strict", {"minConsecutiveStay": None}, {"minConsecutiveStay": []})],
+    ],
+)
+def test_a_strict_minimum_stay_in_season_is_the_sites_own(said: Any, nights: int | None) -> None:
+    answer = month_of({"7": site({night(3): "Available"}, campsite_rules=said)})
+    assert answer.sites["7"].campsite.min_stay == nights
+    assert answer.sites["7"].nights == {date(2030, 9, 3)}
+
+
+@needs_recordings
+def test_recorded_minimum_stays_are_those_in_season() -> None:
+    found = {
+        path.stem: {site.campsite.min_stay for site in answer.sites.values()} - {None}
+        for path in sorted((RECORDED / "recgov" / "availability").glob("*_2023-09.json"))
+        if (answer := read_month(path.read_bytes(), date(2023, 9, 1))[0])
+    }
+    assert {stem: nights for stem, nights in found.items() if nights} == {
+        "233232_2023-09": {3},
+        "234483_2023-09": {4},
+        "234487_2023-09": {4},
+    }
+
+
 # --- metadata ---------------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ from chalicelib.catalog.lookup import CampgroundNotFound
 from chalicelib.db.audit import OPERATOR
 from chalicelib.db.tables import campgrounds, unique_targets, user_scans
 from chalicelib.deps import Deps
-from chalicelib.errors import DuplicateScan, Invalid, NotFound
+from chalicelib.errors import DuplicateScan, Invalid, NotFound, QuotaReached
 from chalicelib.providers.contract import CheckError
 from chalicelib.scans import changes
 from chalicelib.scans.request import ScanRequest
@@ -184,6 +184,62 @@ def test_many_people_at_once_get_one_target(world: World) -> None:
         assert connection.execute(select(func.count()).select_from(unique_targets)).scalar_one() == 1
 
 
+# --- quota -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_person_has_as_many_scans_as_the_instance_allows_whoever_adds_them(world: World) -> None:
+    deps = _allowing(world, 2)
+    ann, bob = add_user(deps), add_user(deps, "bob@example.org")
+    first = add_scan(deps, ann, make_request(people=1))
+    changes.pause(deps, first, by=ann)  # counts all the same
+    add_scan(deps, ann, make_request(people=2))
+    for by in (ann, OPERATOR):
+        with pytest.raises(QuotaReached, match="allows 2 alerts a person"):
+            changes.add(deps, ann, make_request(people=3), by=by)
+    with pytest.raises(DuplicateScan):  # tells more than that there is no room
+        changes.add(deps, ann, make_request(people=2), by=ann)
+    add_scan(deps, bob)
+    changes.remove(deps, first, by=ann)
+    add_scan(deps, ann, make_request(people=3))
+    assert _count(deps) == 3
+
+
+def test_a_refused_scan_leaves_no_target_behind(world: World) -> None:
+    deps = _allowing(world, 1)
+    user_id = add_user(deps)
+    add_scan(deps, user_id)
+    with pytest.raises(QuotaReached, match="allows 1 alert a person"):
+        add_scan(deps, user_id, make_request(dates=(JULY[0], date(2027, 7, 21))))
+    with deps.database.reading() as connection:
+        assert connection.execute(select(func.count()).select_from(unique_targets)).scalar_one() == 1
+
+
+def test_no_limit_is_none(world: World) -> None:
+    deps = _allowing(world, 0)
+    user_id = add_user(deps)
+    for people in range(1, 4):
+        add_scan(deps, user_id, make_request(people=people))
+    assert _count(deps) == 3
+
+
+def test_many_at_once_do_not_get_past_the_quota(world: World) -> None:
+    deps = _allowing(world, 2)
+    user_id = add_user(deps)
+    start = Barrier(4)
+
+    def add(people: int) -> bool:
+        start.wait()
+        try:
+            add_scan(deps, user_id, make_request(people=people))
+        except QuotaReached:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(add, range(1, 5))) == [False, False, True, True]
+    assert _count(deps) == 2
+
+
 # --- pause, resume, remove -------------------------------------------------------------------------------------------
 
 
@@ -291,6 +347,10 @@ def test_a_change_made_meanwhile_is_not_lost(world: World) -> None:
 def _active(deps: Deps, scan_id: UUID) -> bool:
     with deps.database.reading() as connection:
         return connection.execute(select(user_scans.c.is_active).where(user_scans.c.id == scan_id)).scalar_one()
+
+
+def _allowing(world: World, most: int) -> Deps:
+    return replace(world.deps, settings=world.deps.settings.model_copy(update={"max_scans": most}))
 
 
 def _count(deps: Deps) -> int:

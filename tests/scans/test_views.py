@@ -38,6 +38,8 @@ def test_results_are_the_targets_open_nights_by_campsite_name(world: World) -> N
             "type": "RV ELECTRIC",
             "seen_at": {"2027-07-11": "2027-07-01T12:00:00.123456Z", "2027-07-15": "2027-07-01T12:00:00.123456Z"},
             "unconfirmed": [],
+            "min_stay": None,
+            "too_short": [],
             "link": "https://booking.example/campsites/11",
         },
         {
@@ -48,6 +50,8 @@ def test_results_are_the_targets_open_nights_by_campsite_name(world: World) -> N
             "type": "TENT ONLY NONELECTRIC",
             "seen_at": {"2027-07-12": "2027-07-01T12:00:00.123456Z"},
             "unconfirmed": [],
+            "min_stay": None,
+            "too_short": [],
             "link": "https://booking.example/campsites/10",
         },
     ]
@@ -90,6 +94,14 @@ def test_nights_that_the_last_check_did_not_see_are_marked(world: World) -> None
     scan_id = _watch(world.deps)
     _store(world.deps, TENT, ["2027-07-12"], unknown=["2027-07-01"])
     assert views.show(world.deps, scan_id, by=OPERATOR).to_json()["results"][0]["unconfirmed"] == ["2027-07-12"]
+
+
+def test_nights_too_few_for_the_sites_own_minimum_stay_are_shown_and_marked(world: World) -> None:
+    scan_id = _watch(world.deps)
+    _store(world.deps, replace(TENT, min_stay=2), ["2027-07-11", "2027-07-13", "2027-07-14"])
+    (found,) = views.show(world.deps, scan_id, by=OPERATOR).to_json()["results"]
+    assert found["nights"] == ["2027-07-11", "2027-07-13", "2027-07-14"]
+    assert (found["min_stay"], found["too_short"]) == (2, ["2027-07-11"])
 
 
 def test_a_scan_tells_what_it_watches(world: World) -> None:

@@ -109,6 +109,23 @@ def test_a_campsites_stored_form_brings_it_back() -> None:
     assert Campsite.from_json(UNKNOWN.to_json()) == UNKNOWN
 
 
+def test_what_metadata_does_not_know_of_a_minimum_stay_the_answer_tells() -> None:
+    assert replace(UNKNOWN, min_stay=3).completed_by(SITE).min_stay == 3
+    assert UNKNOWN.completed_by(replace(SITE, min_stay=2)).min_stay == 2
+
+
+def test_a_stored_site_from_before_minimum_stays_is_read() -> None:
+    stored = SITE.to_json()
+    del stored["min_stay"]
+    assert Campsite.from_json(stored) == SITE
+
+
+@pytest.mark.parametrize(("least", "too_short"), [(None, []), (1, []), (2, [0]), (3, [0, 2, 3])])
+def test_runs_shorter_than_the_minimum_stay_are_too_short(least: int | None, too_short: list[int]) -> None:
+    nights = [FIRST + DAY * day for day in (0, 2, 3)]
+    assert replace(SITE, min_stay=least).too_short(nights) == tuple(FIRST + DAY * day for day in too_short)
+
+
 # --- whether the campsite will do --------------------------------------------------------------------------
 
 
