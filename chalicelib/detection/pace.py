@@ -28,6 +28,12 @@ FEEDS = TOLD_TO_STOP | {CheckError.SERVER_ERROR, CheckError.TIMEOUT}
 _ROUNDING = 1e-6
 
 
+def requests_left(drawn_until: float, per_minute: int, now: datetime) -> int:
+    """How many requests a budget that is spent until `drawn_until` still allows at `now`."""
+    spent = max(0.0, drawn_until - now.timestamp()) * per_minute / 60
+    return max(0, int(per_minute - spent + _ROUNDING))
+
+
 class Pace:
     """Budget and breaker of one provider. `per_minute` requests may be made; safe under threads and processes."""
 
